@@ -1,0 +1,61 @@
+"""What travels between data and models, and the shape symbols that every docstring uses.
+
+========  =====================================================================
+symbol    meaning
+========  =====================================================================
+``B``     texts of a batch
+``T``     tokens of the longest text of the batch
+``C``     character ids of the longest word of the batch (at most 50)
+``L``     layers of the biLM, the token layer counted (3 for the paper's biLM)
+``D``     width of a biLM layer, both directions (2 x projection; 1024 in the paper)
+``E``     width of the input of a task biRNN
+``H``     width of the output of a task biRNN, both directions
+``K``     classes or tags of a task
+========  =====================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Movable = TypeVar("Movable", bound="OnDevice")
+
+
+class OnDevice:
+    """A dataclass whose tensors move together; Lightning calls :meth:`to` by itself."""
+
+    def to(self: Movable, device: torch.device | str, **kwargs: Any) -> Movable:
+        """Move each tensor field (and nested batch part) to ``device``, in place."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, (Tensor, OnDevice)):
+                setattr(self, field.name, value.to(device, **kwargs))
+        return self
+
+
+@dataclass
+class Text(OnDevice):
+    """B token sequences, padded to the longest.
+
+    Attributes:
+        tokens: the words themselves, ragged, B lists.
+        word_ids: long ``[B, T]``, rows of the word embedding, 0 on padding.
+        char_ids: long ``[B, T, C]``, bilm-tf's character ids, 0 on padding; None if no model part reads them.
+        mask: bool ``[B, T]``, True where there is a token.
+        layers: float ``[B, L, T, D]``, the frozen biLM's layers, zero on padding; None with ``placement=none``.
+    """
+
+    tokens: list[list[str]]
+    word_ids: Tensor
+    char_ids: Tensor | None
+    mask: Tensor
+    layers: Tensor | None
+
+    @property
+    def lengths(self) -> Tensor:
+        """Tokens of each text, long ``[B]``."""
+        return self.mask.sum(dim=1)

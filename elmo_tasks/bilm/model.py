@@ -1,0 +1,225 @@
+"""The frozen bidirectional language model: sentences in, the L layers of every token out (section 3.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.bilm.encoder import TokenEncoder
+from elmo_tasks.bilm.lstm import ProjectedLSTM, State
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.pack import Packing
+from elmo_tasks.bilm.weights import find_files, read_weights, write_weights
+from elmo_tasks.errors import UserError
+
+BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
+STATES = ("reset", "carry", "warm")
+
+_BATCH_POSITIONS = 8192  # positions of one batch of sentences of similar length
+_CHUNK_FLOATS = 32_000_000  # gates of one stretch of steps: 128 MB
+
+
+class BiLM(nn.Module):
+    """Two stacked bidirectional LSTMs over character-based token vectors.
+
+    The token layer is layer 0, doubled to the width of the others; layers 1 .. L-1 are the LSTMs' outputs, forward
+    and backward halves side by side. Sentence marks are put around each sentence and taken off what is returned.
+
+    Three state policies:
+
+    * ``reset`` (default): every sentence starts from zeros, so its layers depend on nothing but its tokens;
+    * ``warm``: every sentence starts from one fixed state, the one left by :meth:`warm_up`;
+    * ``carry``: row k of a call starts where row k of the call before ended, as bilm-tf runs.
+    """
+
+    def __init__(self, options: BiLMOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.encoder = TokenEncoder(
+            filters=options.filters,
+            embedding_dim=options.character_dim,
+            n_highway=options.n_highway,
+            projection_dim=options.projection_dim,
+        )
+        self.lstms = nn.ModuleList(
+            ProjectedLSTM(
+                input_dim=options.projection_dim,
+                dim=options.dim,
+                projection_dim=options.projection_dim,
+                cell_clip=options.cell_clip,
+                proj_clip=options.proj_clip,
+            )
+            for _ in range(options.n_layers)
+        )
+        self._warm: list[State] | None = None
+        self.warm_digest: str | None = None
+        self._carried: list[State] | None = None
+        self._digest: str | None = None
+
+    @property
+    def n_layers(self) -> int:
+        """L, the token layer counted."""
+        return self.options.n_layers + 1
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a layer."""
+        return 2 * self.options.projection_dim
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of sizes and weights; part of the layer store's key and of every row."""
+        if self._digest is None:
+            sha = hashlib.sha256(json.dumps(self.options.to_json(), sort_keys=True).encode())
+            for name, value in sorted(self.state_dict().items()):
+                sha.update(name.encode())
+                sha.update(value.detach().float().cpu().contiguous().numpy().tobytes())
+            self._digest = sha.hexdigest()[:16]
+        return self._digest
+
+    @classmethod
+    def load(cls, where: str | Path) -> BiLM:
+        """A frozen biLM: ``"mini"`` (bundled) or a folder with ``options.json`` and ``weights.hdf5``.
+
+        Raises:
+            UserError: if the files are missing, damaged or do not fit together.
+        """
+        folder = BUNDLED / str(where) if (BUNDLED / str(where)).is_dir() and "/" not in str(where) else Path(where)
+        options_file, weights_file = find_files(folder)
+        bilm = cls(BiLMOptions.read(options_file))
+        read_weights(bilm, weights_file)
+        return bilm.eval().requires_grad_(False)
+
+    def save(self, folder: str | Path, dtype: str = "float32") -> None:
+        """Write the official layout, readable by :meth:`load`, bilm-tf and AllenNLP."""
+        write_weights(self, Path(folder), dtype)
+
+    @torch.no_grad()
+    def layers(self, sentences: Sequence[Sequence[str]], state: str = "reset") -> list[Tensor]:
+        """All layers of each sentence.
+
+        Args:
+            sentences: any number of token lists, of any lengths.
+            state: ``reset``, ``warm`` or ``carry``.
+
+        Returns:
+            float ``[L, T, D]`` for each sentence, in order.
+        """
+        if state not in STATES:
+            raise UserError(f"bilm.state must be one of {', '.join(STATES)}, found {state!r}")
+        start = self._initial_states(len(sentences), state)
+        marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
+        word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
+        table = self.encoder.encode(list(word_rows))
+        results: list[Tensor] = [torch.empty(0)] * len(sentences)
+        for rows in _batches([len(s) for s in marked]):
+            ids = nn.utils.rnn.pad_sequence(
+                [torch.tensor([word_rows[w] for w in marked[row]]) for row in rows], batch_first=True
+            )
+            packing = Packing.of([len(marked[row]) for row in rows])
+            tokens = table[ids]
+            outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _rows_of(start, rows))
+            batch = torch.stack([torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)], dim=1)
+            for row, layers in zip(rows, batch, strict=True):
+                results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
+            if state == "carry":
+                self._remember(rows, final)
+        return results
+
+    def run(self, x: Tensor, batch_sizes: Sequence[int], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
+        """The LSTM stack over packed token vectors; also the training path.
+
+        Args:
+            x: ``[2, N, P]``, packed, each direction in its reading order.
+            batch_sizes: live rows of each step.
+            states: one per LSTM layer.
+
+        Returns:
+            the output ``[2, N, P]`` and the final state of each LSTM layer.
+        """
+        outputs, finals = [], []
+        for k, (lstm, state) in enumerate(zip(self.lstms, states, strict=True)):
+            out, final = self._in_stretches(lstm, x, batch_sizes, state)
+            x = out + x if self.options.skip_connections and k > 0 else out
+            outputs.append(x)
+            finals.append(final)
+        return outputs, finals
+
+    def initial_states(self, n_rows: int) -> list[State]:
+        """Zeros for each LSTM layer."""
+        return [lstm.initial_state(n_rows) for lstm in self.lstms]
+
+    def warm_up(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Read ``sentences`` once in a row and keep the state in which they leave the biLM, for ``warm``."""
+        self.forget()
+        sha = hashlib.sha256()
+        for sentence in sentences:
+            self.layers([sentence], state="carry")
+            sha.update("\0".join(sentence).encode() + b"\n")
+        self._warm, self._carried = self._carried, None
+        self.warm_digest = sha.hexdigest()[:16]
+
+    def forget(self) -> None:
+        """Start ``carry`` afresh."""
+        self._carried = None
+
+    def _in_stretches(
+        self, lstm: nn.Module, x: Tensor, batch_sizes: Sequence[int], state: State
+    ) -> tuple[Tensor, State]:
+        """Run a layer over stretches of steps, so that the gates of a very long text stay within the bound."""
+        limit = max(1, _CHUNK_FLOATS // (8 * self.options.dim))
+        outs, first, begin = [], 0, 0
+        while first < len(batch_sizes):
+            last, end = first, begin
+            while last < len(batch_sizes) and (last == first or end + batch_sizes[last] - begin <= limit):
+                end += batch_sizes[last]
+                last += 1
+            out, state = lstm(x[:, begin:end], batch_sizes[first:last], state)
+            outs.append(out)
+            first, begin = last, end
+        return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state
+
+    def _initial_states(self, n_rows: int, policy: str) -> list[State]:
+        states = self.initial_states(n_rows)
+        if policy == "warm":
+            if self._warm is None:
+                raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
+            for state, warm in zip(states, self._warm, strict=True):
+                for part, fixed in zip(state, warm, strict=True):
+                    part.copy_(fixed[:, :1].expand_as(part))
+        if policy == "carry" and self._carried is not None:
+            n = min(n_rows, self._carried[0][0].shape[1])
+            for state, carried in zip(states, self._carried, strict=True):
+                for part, kept in zip(state, carried, strict=True):
+                    part[:, :n] = kept[:, :n]
+        if policy == "carry" and (self._carried is None or n_rows > self._carried[0][0].shape[1]):
+            self._carried = [(h.clone(), c.clone()) for h, c in states]
+        return states
+
+    def _remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
+        assert self._carried is not None
+        for carried, final in zip(self._carried, finals, strict=True):
+            for kept, part in zip(carried, final, strict=True):
+                kept[:, rows] = part
+
+
+def _rows_of(states: Sequence[State], rows: Sequence[int]) -> list[State]:
+    return [(h[:, rows], c[:, rows]) for h, c in states]
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Row numbers in batches of similar length, longest first, each within the budget of positions."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda k: -lengths[k]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > _BATCH_POSITIONS:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch

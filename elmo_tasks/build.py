@@ -1,0 +1,182 @@
+"""From a checked configuration to the objects of a run; the only caller of Hydra's instantiate."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
+from pytorch_lightning.loggers import CSVLogger, Logger
+from torch import nn
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.store import LayerStore
+from elmo_tasks.data.corpus import read_sentences
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.words import WordVectors
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.errors import UserError
+from elmo_tasks.module import TaskModule
+
+BUNDLED = Path(__file__).parent / "bundled"
+
+
+def uses_elmo(cfg: dict[str, Any]) -> bool:
+    """Whether the task has a place for ELMo and the configuration fills it."""
+    return "elmo" in cfg["task"] and cfg["elmo"]["placement"] != "none"
+
+
+def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
+    """The frozen biLM, or None where it takes no part.
+
+    Raises:
+        UserError: if the files are missing or are not of the size that ``bilm=`` names.
+    """
+    if not uses_elmo(cfg):
+        return None
+    name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
+    if path is None and name != "mini":
+        raise UserError(f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5")
+    bilm = BiLM.load(path or name)
+    expected = BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={name}")
+    if name != "mini" and bilm.options != expected:
+        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
+    if cfg["bilm"]["state"] == "warm":
+        warm_text = Path(cfg["bilm"]["warm_text"] or BUNDLED / "sample" / "lm" / "en" / "heldout.txt")
+        bilm.warm_up(list(read_sentences(warm_text)))
+    return bilm.to("cuda") if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else bilm
+
+
+def build_store(cfg: dict[str, Any], bilm: BiLM | None) -> LayerStore | None:
+    """The layer store of this biLM, or None."""
+    if bilm is None:
+        return None
+    store = cfg["bilm"]["store"]
+    return LayerStore(
+        Path(store["dir"]),
+        bilm,
+        state=cfg["bilm"]["state"],
+        dtype=store["dtype"],
+        limit_gb=store["limit_gb"],
+        progress=cfg["trainer"]["progress"],
+    )
+
+
+def data_root(cfg: dict[str, Any]) -> str | None:
+    """``data.root``, or the package's own folder of the bundled sample."""
+    root: str | None = cfg["data"]["root"]
+    return str(BUNDLED / "sample") if root == "bundled" else root
+
+
+def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
+    """The data of the task, read and checked, without layers."""
+    task, root = cfg["task"], data_root(cfg)
+    if "data" in task:  # the language model's text
+        if root is None:
+            raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
+        data: LmData = instantiate(task["data"], root=root)
+        return data
+    return TaskData(
+        reader=instantiate(task["reader"]),
+        sources=task["hub"] if cfg["data"]["name"] == "hub" else task["files"],
+        hub=cfg["data"]["name"] == "hub",
+        root=root,
+        fraction=cfg["data"]["fraction"],
+        words=WordVectors(**cfg["words"]),
+        batch_size=task["training"]["batch_size"],
+        seed=cfg["seed"],
+    )
+
+
+def build_model(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None) -> nn.Module:
+    """The task model; what depends on data or biLM (numbers of labels, the word embedding) is handed to it here."""
+    parts: dict[str, Any] = data.model_parts()
+    if isinstance(data, LmData):
+        parts["bilm"] = BiLM(BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}"))
+    else:
+        elmo = cfg["elmo"]
+        parts["elmo"] = Elmo(
+            placement=elmo["placement"],
+            n_layers=bilm.n_layers if bilm else 0,
+            dim=bilm.dim if bilm else 0,
+            mix=elmo["mix"],
+            l2=elmo["lambda"],
+            dropout=elmo["dropout"],
+            layer_norm=elmo["layer_norm"],
+        )
+    model: nn.Module = instantiate(cfg["task"]["model"], **parts, _convert_="all")
+    return model
+
+
+def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:
+    """The training loop body."""
+    return TaskModule(
+        model=model, metric=instantiate(cfg["task"]["metric"]), optimizer=instantiate(cfg["task"]["optimizer"])
+    )
+
+
+def build_logger(cfg: dict[str, Any], run_dir: Path, run_id: str) -> Logger | bool:
+    """Curves to a CSV file, to W&B, or nowhere."""
+    name = cfg["logger"]["name"]
+    if name == "none":
+        return False
+    run_dir.mkdir(parents=True, exist_ok=True)
+    if name == "csv":
+        return CSVLogger(str(run_dir), name="", version="")
+    try:
+        import wandb  # noqa: F401
+    except ImportError as error:
+        raise UserError("logger=wandb needs the extra `wandb`: pip install -e '.[wandb]'; or use logger=csv") from error
+    from pytorch_lightning.loggers import WandbLogger
+
+    os.environ.setdefault("WANDB_SILENT", "true")
+    elmo = cfg["elmo"]
+    tags = [cfg["task"]["name"], cfg["data"]["name"], cfg["scale"]["name"], f"placement={elmo['placement']}"]
+    if elmo["placement"] != "none":
+        tags += [f"mix={elmo['mix']}", f"lambda={elmo['lambda']:g}", f"bilm={cfg['bilm']['name']}"]
+    return WandbLogger(
+        project=cfg["logger"]["project"],
+        offline=cfg["logger"]["offline"],
+        save_dir=str(run_dir),
+        name=run_id,
+        group=f"{cfg['task']['name']}-{cfg['data']['name']}-{cfg['scale']['name']}",
+        tags=tags,
+        config=cfg,
+    )
+
+
+def build_trainer(
+    cfg: dict[str, Any], module: TaskModule, data: TaskData | LmData, logger: Logger | bool, callbacks: list[Callback]
+) -> pl.Trainer:
+    """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
+    trainer, metric = cfg["trainer"], module.metric
+    if trainer["progress"]:
+        callbacks = [*callbacks, TQDMProgressBar(leave=False)]
+    if trainer["patience"] is not None:
+        mode = "max" if metric.higher_is_better else "min"
+        callbacks = [*callbacks, EarlyStopping(f"dev/{metric.name}", patience=trainer["patience"], mode=mode)]
+    return pl.Trainer(
+        accelerator=trainer["accelerator"],
+        devices=trainer["devices"],
+        precision=trainer["precision"],
+        max_epochs=trainer["max_epochs"],
+        max_steps=trainer["max_steps"],
+        limit_train_batches=data.steps_per_epoch,
+        limit_val_batches=trainer["limit_val_batches"],
+        val_check_interval=trainer["val_check_interval"],
+        gradient_clip_val=cfg["task"]["training"]["grad_norm"],
+        logger=logger,
+        callbacks=callbacks,
+        enable_progress_bar=trainer["progress"],
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        log_every_n_steps=10,
+        inference_mode=True,
+    )

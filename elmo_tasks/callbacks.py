@@ -1,0 +1,74 @@
+"""What a run keeps while it trains: the best weights and the curve."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from elmo_tasks.module import TaskModule
+
+
+class KeepBest(pl.Callback):
+    """Writes the model's weights whenever the dev score is the best so far, and records the curve.
+
+    The file holds the task model alone, as plain tensors (safetensors): no biLM, no pickle. It is replaced in one
+    rename, so a kill leaves the earlier best.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.best: float | None = None
+        self.best_epoch = 0
+        self.curve: list[dict[str, Any]] = []
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._start = time.perf_counter()
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, TaskModule)
+        metric = pl_module.metric
+        scores = metric.compute()
+        value, epoch = scores[metric.name], trainer.current_epoch + 1
+        point: dict[str, Any] = {"epoch": epoch, "step": trainer.global_step, "dev": scores}
+        point["seconds"] = round(time.perf_counter() - self._start, 2)
+        point["train_loss"] = float(trainer.callback_metrics.get("train/loss", float("nan")))
+        elmo = getattr(pl_module.model, "elmo", None)
+        if elmo is not None:
+            point["elmo"] = elmo.weights()
+        self.curve.append(point)
+        if self.best is None or (value > self.best if metric.higher_is_better else value < self.best):
+            self.best, self.best_epoch = value, epoch
+            self._save(pl_module.model)
+
+    def restore(self, model: nn.Module) -> None:
+        """Put the best weights back into ``model``."""
+        model.load_state_dict(load_file(self.path, device=str(next(model.parameters()).device)))
+
+    def _save(self, model: nn.Module) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+            save_file(tensors, temporary)
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def silence_lightning() -> None:
+    """Lightning's banners and hints are about Lightning; the run's own table says what matters."""
+    import logging
+    import warnings
+
+    for name in ("pytorch_lightning", "lightning.pytorch", "pytorch_lightning.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", message=".*isinstance\\(treespec.*")
+    torch.set_float32_matmul_precision("highest")

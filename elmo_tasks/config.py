@@ -1,0 +1,135 @@
+"""Checks on the composed configuration, before anything is loaded, and what of it defines the experiment."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from elmo_tasks.errors import UserError
+
+Check = Callable[[Any], bool]
+
+
+def _number(low: float, high: float, *, above: bool = False, below: bool = False) -> tuple[str, Check]:
+    """A number between bounds; ``above`` and ``below`` leave the bound itself out."""
+    left, right = ("(" if above else "["), (")" if below or math.isinf(high) else "]")
+
+    def check(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return False
+        return (value > low if above else value >= low) and (value < high if below else value <= high)
+
+    return f"a number in {left}{low:g}, {high:g}{right}", check
+
+
+def _whole(low: int) -> tuple[str, Check]:
+    return (
+        f"a whole number of at least {low}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= low,
+    )
+
+
+def _choice(*choices: str) -> tuple[str, Check]:
+    return f"one of {', '.join(choices)}", lambda value: value in choices
+
+
+def _optional(rule: tuple[str, Check]) -> tuple[str, Check]:
+    text, check = rule
+    return f"{text}, or null", lambda value: value is None or check(value)
+
+
+_FLAG: tuple[str, Check] = ("true or false", lambda value: isinstance(value, bool))
+_TEXT: tuple[str, Check] = ("a text", lambda value: isinstance(value, str) and value != "")
+
+RULES: dict[str, tuple[str, Check]] = {
+    "seed": _whole(0),
+    "test": _FLAG,
+    "force": _FLAG,
+    "elmo.placement": _choice("none", "input", "output", "both"),
+    "elmo.mix": (
+        "one of scalar, last, mean, layer_0, layer_1, ...",
+        lambda value: isinstance(value, str) and re.fullmatch(r"scalar|last|mean|layer_\d+", value) is not None,
+    ),
+    "elmo.lambda": _number(0, math.inf),
+    "elmo.dropout": _number(0, 1, below=True),
+    "elmo.layer_norm": _FLAG,
+    "bilm.path": _optional(_TEXT),
+    "bilm.state": _choice("reset", "carry", "warm"),
+    "bilm.store.dtype": _choice("float16", "float32"),
+    "bilm.store.limit_gb": _number(0, math.inf, above=True),
+    "data.root": _optional(_TEXT),
+    "data.fraction": _number(0, 1, above=True),
+    "words.dim": _whole(1),
+    "words.path": _optional(_TEXT),
+    "trainer.max_epochs": _whole(1),
+    "trainer.patience": _optional(_whole(1)),
+    "trainer.threads": _optional(_whole(1)),
+    "trainer.progress": _FLAG,
+    "results.dir": _TEXT,
+}
+
+
+def validate(cfg: DictConfig) -> dict[str, Any]:
+    """Resolve the configuration and check each value that a user sets.
+
+    Returns:
+        the resolved configuration as plain Python containers.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    for key in OmegaConf.missing_keys(cfg):
+        raise UserError(f"{key} is not set; add {key}=... to the command line")
+    try:
+        resolved = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        raise UserError(f"{error.full_key} is not set; add {error.full_key}=... to the command line") from error
+    except OmegaConfBaseException as error:
+        raise UserError(f"the configuration cannot be resolved: {str(error).splitlines()[0]}") from error
+    assert isinstance(resolved, dict)
+    for key, (expected, check) in RULES.items():
+        value: Any = resolved
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not check(value):
+            raise UserError(f"{key} must be {expected}, found {value!r}")
+    return resolved  # type: ignore[return-value]
+
+
+def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
+    """The part of a resolved configuration that can change a score; it makes the run's fingerprint.
+
+    Args:
+        cfg: what :func:`validate` returned.
+        digests: of the biLM (if it takes part) and of the data files, in place of their paths.
+    """
+    part: dict[str, Any] = {"task": cfg["task"], "seed": cfg["seed"], "scale": cfg["scale"]["name"], **digests}
+    part["data"] = {"name": cfg["data"]["name"], "fraction": cfg["data"]["fraction"]}
+    part["training"] = {key: cfg["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+    if "elmo" in cfg["task"]:
+        part["words"] = cfg["words"]
+        placement = cfg["elmo"]["placement"]
+        part["elmo"] = {"placement": placement} if placement == "none" else cfg["elmo"]
+        part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}
+    return part
+
+
+def slug(cfg: dict[str, Any]) -> str:
+    """The readable middle of a run's name."""
+    words = [cfg["data"]["name"], cfg["scale"]["name"]]
+    if cfg["data"]["fraction"] != 1:
+        words.append(f"f{cfg['data']['fraction']:g}")
+    if "elmo" in cfg["task"]:
+        elmo = cfg["elmo"]
+        words.append(elmo["placement"])
+        if elmo["placement"] != "none":
+            words += [cfg["bilm"]["name"], elmo["mix"]]
+            words += [f"l{elmo['lambda']:g}"] if elmo["mix"] == "scalar" else []
+    else:
+        words.append(cfg["bilm"]["name"])
+    return "-".join(words)

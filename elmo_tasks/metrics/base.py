@@ -1,0 +1,21 @@
+"""What a metric is: predictions and gold go in batch by batch, scores over the whole data set come out."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Metric(Protocol):
+    """Attributes: ``name``, the score that chooses the checkpoint; ``higher_is_better``."""
+
+    name: str
+    higher_is_better: bool
+
+    def reset(self) -> None:
+        """Forget everything."""
+
+    def update(self, predictions: Any, gold: Any) -> None:
+        """Take in one batch, in the form that the model's ``decode`` and the batch's ``gold`` have."""
+
+    def compute(self) -> dict[str, float]:
+        """Scores of all that was taken in: percentages, except perplexities."""

@@ -1,0 +1,30 @@
+"""Perplexity of a biLM: forward, backward, and their mean, as in section 3.4."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+
+class Perplexity:
+    """Exponential of the mean negative log-likelihood, sentence-end marks counted; ``<UNK>`` is a word as any."""
+
+    name = "perplexity"
+    higher_is_better = False
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.sums, self.count = [0.0, 0.0], 0
+
+    def update(self, predictions: Tensor, gold: object) -> None:
+        """``predictions``: negative log-likelihoods ``[2, n]``, forward and backward."""
+        for direction in (0, 1):
+            self.sums[direction] += float(predictions[direction].double().sum())
+        self.count += predictions.shape[1]
+
+    def compute(self) -> dict[str, float]:
+        forward, backward = (math.exp(min(700.0, total / max(1, self.count))) for total in self.sums)
+        return {"perplexity": (forward + backward) / 2, "forward": forward, "backward": backward}

@@ -1,0 +1,32 @@
+"""The short table at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
+    """Print what a reader of the terminal wants to know of a finished row."""
+    table = Table(title=row["run_id"], title_justify="left", show_header=False, min_width=60)
+    for split, scores in row["scores"].items():
+        table.add_row(split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items()))
+    table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
+    elmo = row.get("elmo")
+    if elmo is not None:
+        table.add_row("ELMo", "none (baseline)" if elmo["placement"] == "none" else f"{elmo['placement']}, {elmo['mix']}")
+        for place, weights in elmo["weights"].items():
+            s = " ".join(f"{value:.3f}" for value in weights["s"])
+            table.add_row(f"  {place}", f"s {s}   gamma {weights['gamma']:.3f}")
+    if row.get("layers"):
+        layers = row["layers"]
+        table.add_row("biLM tokens", f"{layers['computed']:,} computed, {layers['read']:,} read from the store")
+    seconds = row["seconds"]
+    table.add_row("seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
+    table.add_row("row", str(path))
+    if note:
+        table.add_row("", note)
+    Console().print(table)

@@ -1,0 +1,154 @@
+"""One run: configuration in, row out."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from omegaconf import DictConfig
+from pytorch_lightning.loggers import Logger, WandbLogger
+
+from elmo_tasks.allocator import keep_large_blocks
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.store import Filled
+from elmo_tasks.build import (
+    build_bilm,
+    build_data,
+    build_logger,
+    build_model,
+    build_module,
+    build_store,
+    build_trainer,
+)
+from elmo_tasks.callbacks import KeepBest, silence_lightning
+from elmo_tasks.config import science, slug, validate
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import SPLITS
+from elmo_tasks.module import score
+from elmo_tasks.results import SCHEMA, fingerprint, finished_row, prepare_folder, provenance, write_json
+from elmo_tasks.summary import print_summary
+
+
+def run(config: DictConfig) -> float:
+    """Train one model, score it, write its row; a run that has a finished row is not repeated.
+
+    Args:
+        config: the composed Hydra configuration.
+
+    Returns:
+        the dev score that chose the checkpoint.
+
+    Raises:
+        UserError: for whatever the user can mend.
+    """
+    cfg = validate(config)
+    silence_lightning()
+    keep_large_blocks()
+    if cfg["trainer"]["threads"] is not None:
+        torch.set_num_threads(cfg["trainer"]["threads"])
+    pl.seed_everything(cfg["seed"], workers=True, verbose=False)
+    bilm = build_bilm(cfg)
+    data = build_data(cfg)
+    digests = {"data_digest": data.digest, "bilm": None if bilm is None else [bilm.digest, cfg["bilm"]["state"]]}
+    run_id = f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{fingerprint(science(cfg, digests))}"
+    path = Path(cfg["results"]["dir"]) / f"{run_id}.json"
+    row = None if cfg["force"] else finished_row(path, needs_test=cfg["test"])
+    if row is not None:
+        print_summary(row, path, note="already there, nothing was run (force=true runs it again)")
+        return float(row["scores"]["dev"][row["metric"]])
+    prepare_folder(path.parent)
+    row = {
+        "schema": SCHEMA,
+        "status": "failed",
+        "run_id": run_id,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "task": cfg["task"]["name"],
+        "slug": slug(cfg),
+        "seed": cfg["seed"],
+        "scale": cfg["scale"]["name"],
+        "bilm": None if bilm is None else {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]},
+        **provenance(),
+        "config": cfg,
+    }
+    try:
+        row |= experiment(cfg, data, bilm, Path(cfg["paths"]["outputs"]) / "runs" / run_id)
+        row["status"] = "finished"
+    except (Exception, KeyboardInterrupt) as error:
+        write_json(path, row | {"error": "".join(traceback.format_exception_only(error)).strip()})
+        raise
+    write_json(path, row)
+    print_summary(row, path)
+    return float(row["scores"]["dev"][row["metric"]])
+
+
+def experiment(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, run_dir: Path) -> dict[str, Any]:
+    """Read, train, choose by dev, score.
+
+    Returns:
+        the measured part of the row.
+    """
+    start = time.perf_counter()
+    data.read()
+    splits = SPLITS if cfg["test"] else SPLITS[:2]
+    filled = data.use_layers(build_store(cfg, bilm), splits) if isinstance(data, TaskData) else Filled()
+    after_layers = time.perf_counter()
+    module = build_module(cfg, build_model(cfg, data, bilm))
+    model, metric = module.model, module.metric
+    best = KeepBest(run_dir / "model.safetensors")
+    logger = build_logger(cfg, run_dir, run_dir.name)
+    try:
+        trainer = build_trainer(cfg, module, data, logger, [best])
+        trainer.fit(module, datamodule=data)
+        if trainer.interrupted:
+            raise KeyboardInterrupt
+        after_fit = time.perf_counter()
+        best.restore(model)
+        scores = {split: score(model, metric, data.batches(split)) for split in splits[1:]}
+        log_final(logger, scores)
+    finally:
+        close(logger)
+    if isinstance(data, LmData):
+        data.export(model, run_dir / "bilm")
+    elmo = getattr(model, "elmo", None)
+    return {
+        "data": {"name": cfg["data"]["name"], "digest": data.digest, **data.counts()},
+        "metric": metric.name,
+        "scores": scores,
+        "epochs": best.curve[-1]["epoch"],
+        "best_epoch": best.best_epoch,
+        "curve": best.curve,
+        "elmo": None if elmo is None else {"placement": cfg["elmo"]["placement"], "mix": cfg["elmo"]["mix"], "weights": elmo.weights()},
+        "layers": asdict(filled),
+        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "seconds": {
+            "layers": round(after_layers - start, 2),
+            "fit": round(after_fit - after_layers, 2),
+            "score": round(time.perf_counter() - after_fit, 2),
+        },
+        "device": str(trainer.strategy.root_device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def log_final(logger: Logger | bool, scores: dict[str, dict[str, float]]) -> None:
+    """The scores of the chosen checkpoint, beside the curves."""
+    if isinstance(logger, Logger):
+        logger.log_metrics({f"best/{split}/{name}": v for split, part in scores.items() for name, v in part.items()})
+
+
+def close(logger: Logger | bool) -> None:
+    """End a logger's run; without it the next run of a sweep in this process is logged into this one."""
+    if not isinstance(logger, Logger):
+        return
+    logger.finalize("success")
+    if isinstance(logger, WandbLogger):
+        import wandb
+
+        wandb.finish()

@@ -9,7 +9,8 @@ from elmo_tasks.errors import UserError
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
-def main(cfg: DictConfig) -> float | None:
+def main(cfg: DictConfig) -> float:
+    """Run one configuration; what a user can mend ends in one sentence and exit status 1."""
     from elmo_tasks.train import run  # torch and Lightning take seconds to import: not for --help
 
     try:

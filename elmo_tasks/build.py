@@ -42,7 +42,9 @@ def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
         return None
     name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
     if path is None and name != "mini":
-        raise UserError(f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5")
+        raise UserError(
+            f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
+        )
     bilm = BiLM.load(path or name)
     expected = BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={name}")
     if name != "mini" and bilm.options != expected:
@@ -89,6 +91,7 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
         root=root,
         fraction=cfg["data"]["fraction"],
         words=WordVectors(**cfg["words"]),
+        update_words=task["update_words"],
         batch_size=task["training"]["batch_size"],
         seed=cfg["seed"],
     )

@@ -1,4 +1,4 @@
-"""ELMo: the task-specific mix of a frozen biLM's layers, at the input and/or output of a task's biRNN (section 3.2, 3.3)."""
+"""ELMo: a task's own mix of a frozen biLM's layers, at the input and/or output of its biRNN (sections 3.2, 3.3)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ScalarMix(nn.Module):
             s = [float(k == self.layer) for k in range(self.n_layers)]
         else:
             s = F.softmax(self.w.detach(), dim=0).tolist()
-        return {"s": s, "gamma": float(self.gamma)}
+        return {"s": s, "gamma": float(self.gamma.detach())}
 
 
 def _normalise(layers: Tensor, mask: Tensor) -> Tensor:

@@ -96,7 +96,9 @@ def prepare_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UserError(f"results.dir={folder}: cannot be written ({error.strerror}); set it to another folder") from error
+        raise UserError(
+            f"results.dir={folder}: cannot be written ({error.strerror}); set it to another folder"
+        ) from error
 
 
 def load(folder: str | Path, status: str = "finished") -> list[dict[str, Any]]:

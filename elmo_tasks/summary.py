@@ -17,7 +17,9 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
     elmo = row.get("elmo")
     if elmo is not None:
-        table.add_row("ELMo", "none (baseline)" if elmo["placement"] == "none" else f"{elmo['placement']}, {elmo['mix']}")
+        table.add_row(
+            "ELMo", "none (baseline)" if elmo["placement"] == "none" else f"{elmo['placement']}, {elmo['mix']}"
+        )
         for place, weights in elmo["weights"].items():
             s = " ".join(f"{value:.3f}" for value in weights["s"])
             table.add_row(f"  {place}", f"s {s}   gamma {weights['gamma']:.3f}")
@@ -26,7 +28,8 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
         table.add_row("biLM tokens", f"{layers['computed']:,} computed, {layers['read']:,} read from the store")
     seconds = row["seconds"]
     table.add_row("seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
-    table.add_row("row", str(path))
+    console = Console()
+    console.print(table)
+    console.print(f"row: {path}", soft_wrap=True, highlight=False)
     if note:
-        table.add_row("", note)
-    Console().print(table)
+        console.print(note, soft_wrap=True)

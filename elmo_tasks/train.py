@@ -73,7 +73,9 @@ def run(config: DictConfig) -> float:
         "slug": slug(cfg),
         "seed": cfg["seed"],
         "scale": cfg["scale"]["name"],
-        "bilm": None if bilm is None else {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]},
+        "bilm": None
+        if bilm is None
+        else {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]},
         **provenance(),
         "config": cfg,
     }
@@ -124,7 +126,9 @@ def experiment(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, 
         "epochs": best.curve[-1]["epoch"],
         "best_epoch": best.best_epoch,
         "curve": best.curve,
-        "elmo": None if elmo is None else {"placement": cfg["elmo"]["placement"], "mix": cfg["elmo"]["mix"], "weights": elmo.weights()},
+        "elmo": None
+        if elmo is None
+        else {"placement": cfg["elmo"]["placement"], "mix": cfg["elmo"]["mix"], "weights": elmo.weights()},
         "layers": asdict(filled),
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
         "seconds": {

@@ -55,7 +55,8 @@ class TokenEncoder(nn.Module):
 
     def encode(self, words: Sequence[str]) -> Tensor:
         """Vectors of any number of words, float ``[len(words), P]``."""
-        return self(character_id_table(words, extra=self.max_width).to(self.characters.device))
+        char_ids = character_id_table(words, extra=self.max_width)
+        return self.forward(char_ids.to(self.characters.device))
 
     def forward(self, char_ids: Tensor) -> Tensor:
         """Vectors of W words, with bounded memory.
@@ -76,7 +77,9 @@ class TokenEncoder(nn.Module):
             self._encode(char_ids[order[chunk.start : chunk.stop], : widths[chunk.stop - 1]])
             for chunk in self._chunks(widths)
         ]
-        return torch.cat(chunks)[order.argsort()] if chunks else self.kernel_bias.new_empty(0, self.projection_dim)
+        if not chunks:
+            return self.kernel_bias.new_empty(0, self.projection_dim)
+        return torch.cat(chunks)[order.argsort()]
 
     def _chunks(self, widths: Sequence[int]) -> Iterator[range]:
         """Stretches of words, short to long, whose activations stay within the bound."""
@@ -104,8 +107,10 @@ class TokenEncoder(nn.Module):
         scores = x @ weight  # [W, C, n_filters]
         counts = [count for _, count in self.filters]
         maxima = [
-            group[:, : n_characters - width + 1].max(dim=1).values  # only windows that lie within the word's C characters
-            for (width, _), group in zip(self.filters, scores.split(counts, dim=2), strict=True)
+            group[:, : n_characters - width + 1]
+            .max(dim=1)
+            .values  # only windows that lie within the word's C characters
+            for (width, _), group in zip(self.filters, torch.split(scores, counts, dim=2), strict=True)
         ]
         return F.relu(torch.cat(maxima, dim=1) + self.kernel_bias)
 

@@ -33,7 +33,9 @@ class ProjectedLSTM(nn.Module):
         self.dim, self.projection_dim = dim, projection_dim
         self.cell_clip, self.proj_clip = float(cell_clip), float(proj_clip)
         self.input_dim = input_dim
-        self.weight = nn.Parameter(torch.empty(2, input_dim + projection_dim, 4 * dim))  # [input; hidden] as in the file
+        self.weight = nn.Parameter(
+            torch.empty(2, input_dim + projection_dim, 4 * dim)
+        )  # [input; hidden] as in the file
         self.bias = nn.Parameter(torch.zeros(2, 4 * dim))  # as in the file: the forget gate's +1 is added on use
         self.w_projection = nn.Parameter(torch.empty(2, dim, projection_dim))
         for weight in (self.weight, self.w_projection):  # glorot uniform, TensorFlow's default
@@ -68,7 +70,7 @@ class ProjectedLSTM(nn.Module):
         bias = ((self.bias + forget_one) * scale.float()).to(x.dtype)
         weight = self.weight.to(x.dtype) * scale
         gates = torch.baddbmm(bias.unsqueeze(1), x, weight[:, : self.input_dim])
-        out, hidden, cell = _Recurrence.apply(
+        out, hidden, cell = _Recurrence.apply(  # type: ignore[no-untyped-call]
             gates,
             weight[:, self.input_dim :],
             self.w_projection.to(x.dtype),

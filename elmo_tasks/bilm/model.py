@@ -47,7 +47,7 @@ class BiLM(nn.Module):
             n_highway=options.n_highway,
             projection_dim=options.projection_dim,
         )
-        self.lstms = nn.ModuleList(
+        self.lstms: list[ProjectedLSTM] = nn.ModuleList(  # type: ignore[assignment]
             ProjectedLSTM(
                 input_dim=options.projection_dim,
                 dim=options.dim,
@@ -170,7 +170,7 @@ class BiLM(nn.Module):
         self._carried = None
 
     def _in_stretches(
-        self, lstm: nn.Module, x: Tensor, batch_sizes: Sequence[int], state: State
+        self, lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State
     ) -> tuple[Tensor, State]:
         """Run a layer over stretches of steps, so that the gates of a very long text stay within the bound."""
         limit = max(1, _CHUNK_FLOATS // (8 * self.options.dim))

@@ -86,7 +86,9 @@ class BiLMOptions:
 def _section(raw: dict[str, Any], key: str, source: str) -> dict[str, Any]:
     section = raw.get(key)
     if not isinstance(section, dict):
-        raise UserError(f"{source}: the section {key!r} is missing; expected bilm-tf's options with 'lstm' and 'char_cnn'")
+        raise UserError(
+            f"{source}: the section {key!r} is missing; expected bilm-tf's options with 'lstm' and 'char_cnn'"
+        )
     return section
 
 

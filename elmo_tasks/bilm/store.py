@@ -118,8 +118,8 @@ class LayerStore:
         text = f"{new_tokens:,} tokens of layers take {need / _GIGABYTE:.2f} GB in bilm.store.dir={self.folder.parent}"
         if have + need > self.limit_gb * _GIGABYTE:
             raise UserError(
-                f"{text}, beside {have / _GIGABYTE:.2f} GB already there: more than bilm.store.limit_gb={self.limit_gb:g}; "
-                "raise it, or use a smaller data.fraction"
+                f"{text}, beside {have / _GIGABYTE:.2f} GB already there: "
+                f"more than bilm.store.limit_gb={self.limit_gb:g}; raise it, or use a smaller data.fraction"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,9 @@ class LayerStore:
 
     def _compute(self, missing: dict[bytes, Sequence[str]], n_tokens: int) -> None:
         about = self.folder / "about.json"
-        with tqdm(total=n_tokens, unit="tok", unit_scale=True, desc="biLM", disable=not self.progress, leave=False) as bar:
+        with tqdm(
+            total=n_tokens, unit="tok", unit_scale=True, desc="biLM", disable=not self.progress, leave=False
+        ) as bar:
             try:
                 if not about.exists():
                     about.write_text(json.dumps(self._about, indent=1) + "\n", "utf-8")
@@ -226,4 +228,3 @@ def _shards(missing: dict[bytes, Sequence[str]]) -> Iterator[tuple[list[bytes], 
         n_tokens += len(sentence)
     if keys:
         yield keys, [missing[k] for k in keys]
-

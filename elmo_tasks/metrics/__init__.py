@@ -1,0 +1,1 @@
+"""Scores as the official scorers count them."""

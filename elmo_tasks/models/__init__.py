@@ -1,0 +1,1 @@
+"""The task models, as bare modules."""

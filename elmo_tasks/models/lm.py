@@ -62,7 +62,7 @@ class LanguageModel(nn.Module):
             finals.append((final[0].detach(), final[1].detach()))
         self._states[self.training] = finals
         hidden = F.dropout(x, self.dropout, self.training)
-        return LmOutput(hidden.unflatten(1, (n_steps, n_rows)))
+        return LmOutput(hidden.view(2, n_steps, n_rows, -1))
 
     def train(self, mode: bool = True) -> LanguageModel:
         """Held-out text starts from zeros each time it is read; the training state stays."""
@@ -99,7 +99,7 @@ class LanguageModel(nn.Module):
         rows = max(1, _LOGITS // len(self.softmax_bias))
         losses = [
             F.cross_entropy(F.linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
-            for h, t in zip(hidden.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
+            for h, t in zip(torch.split(hidden.flatten(0, 1), rows), torch.split(targets.flatten(), rows), strict=True)
         ]
         return torch.cat(losses).view_as(targets)
 

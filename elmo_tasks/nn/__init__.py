@@ -1,0 +1,1 @@
+"""Layers that two models or more share."""

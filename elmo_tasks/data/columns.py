@@ -1,0 +1,59 @@
+"""Column files: a token a line, its annotations in further columns, a blank line after each sentence (CoNLL)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.errors import UserError
+
+DOCUMENT = "-DOCSTART-"
+
+
+@dataclass
+class ColumnSentence:
+    """``rows[k]`` has the columns of token k, which stands in line ``line + k`` of ``path``."""
+
+    path: Path
+    line: int
+    rows: list[list[str]]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The first column."""
+        return [row[0] for row in self.rows]
+
+    def where(self, k: int = 0) -> str:
+        """File and line of token k, for messages."""
+        return f"{self.path}:{self.line + k}"
+
+
+def read_column_sentences(path: Path, min_columns: int) -> Iterator[ColumnSentence]:
+    """All sentences of a file; document lines are passed over. A line of nothing but white space ends a sentence.
+
+    Raises:
+        UserError: naming file and line, if a line has too few columns or a token cannot be one.
+    """
+    rows: list[list[str]] = []
+    start = 1
+    for number, line in read_lines(path):
+        columns = [column for column in line.replace("\t", " ").split(" ") if column]
+        if not columns or columns[0] == DOCUMENT:
+            if rows:
+                yield _sentence(path, start, rows)
+            rows, start = [], number + 1
+            continue
+        if len(columns) < min_columns:
+            raise UserError(f"{path}:{number}: expected at least {min_columns} columns, found {len(columns)}: {line!r}")
+        rows.append(columns)
+    if rows:
+        yield _sentence(path, start, rows)
+
+
+def _sentence(path: Path, start: int, rows: list[list[str]]) -> ColumnSentence:
+    sentence = ColumnSentence(path, start, rows)
+    for k, token in enumerate(sentence.tokens):
+        check_tokens([token], sentence.where(k))
+    return sentence

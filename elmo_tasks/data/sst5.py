@@ -1,0 +1,176 @@
+"""Fine-grained sentiment: the Stanford Sentiment Treebank's trees, or the hub's sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.errors import UserError
+
+N_LABELS = 5
+
+_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
+
+
+@dataclass
+class SstItem:
+    """A sentence or phrase and its label, 0 (very negative) to 4 (very positive)."""
+
+    tokens: list[str]
+    label: int
+
+
+@dataclass
+class SstBatch(OnDevice):
+    """Attributes:
+    text: the sentences.
+    labels: long ``[B]``.
+    gold: the labels as plain numbers.
+    """
+
+    text: Text
+    labels: Tensor
+    gold: list[int]
+
+
+class SstReader:
+    """Reads one tree a line.
+
+    Args:
+        phrases: train on every labelled subtree (as the paper's code) or on whole sentences. Dev and test are
+            always whole sentences.
+        min_phrase_tokens: leave out shorter subtrees (the whole sentence always stays).
+        unescape: undo the Treebank's escapes (``-LRB-`` is ``(`` again), so that word vectors and the biLM see the
+            text that they were trained on.
+    """
+
+    def __init__(self, *, phrases: bool, min_phrase_tokens: int = 1, unescape: bool = True) -> None:
+        self.phrases, self.min_phrase_tokens, self.unescape = phrases, min_phrase_tokens, unescape
+        self.left_out: dict[str, int] = {}
+
+    def read_file(self, path: Path, split: str) -> list[SstItem]:
+        """All sentences, or subtrees, of a file of trees; empty lines are passed over."""
+        items: list[SstItem] = []
+        for number, line in read_lines(path):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            subtrees = parse_tree(line, where)
+            sentence = subtrees[-1]
+            check_tokens(sentence.tokens, where)
+            if split != "train" or not self.phrases:
+                items.append(self._clean(sentence))
+                continue
+            long_enough = [s for s in subtrees[:-1] if len(s.tokens) >= self.min_phrase_tokens]
+            self._count("short phrases", len(subtrees) - 1 - len(long_enough))
+            items += [self._clean(subtree) for subtree in (*long_enough, sentence)]
+        return items
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SstItem]:
+        """Hub rows with ``text`` (tokenised, spaces between) and ``label``."""
+        if self.phrases:
+            raise UserError(f"{where}: the hub's copy has whole sentences only; add task.reader.phrases=false")
+        items = []
+        for number, row in enumerate(rows):
+            place = f"{where} row {number}"
+            try:
+                tokens, label = [t for t in row["text"].split(" ") if t], int(row["label"])
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise UserError(f"{place}: expected the columns text and label ({error!r})") from error
+            if not 0 <= label < N_LABELS:
+                raise UserError(f"{place}: label {label} is not in 0 .. {N_LABELS - 1}")
+            check_tokens(tokens, place)
+            items.append(self._clean(SstItem(tokens, label)))
+        return items
+
+    def _count(self, reason: str, n: int) -> None:
+        if n:
+            self.left_out[reason] = self.left_out.get(reason, 0) + n
+
+    def _clean(self, item: SstItem) -> SstItem:
+        return SstItem([_unescape(t) for t in item.tokens], item.label) if self.unescape else item
+
+    def texts(self, item: SstItem) -> list[list[str]]:
+        return [item.tokens]
+
+    def model_parts(self, train: list[SstItem]) -> dict[str, Any]:
+        """The number of classes."""
+        return {"n_labels": N_LABELS}
+
+    def collate(self, items: list[SstItem], texts: list[Text]) -> SstBatch:
+        """Labels of some items."""
+        labels = [item.label for item in items]
+        return SstBatch(texts[0], torch.tensor(labels), labels)
+
+
+_PIECE = re.compile(r"\((?P<label>[0-4])(?=[ (])|(?P<close>\))|(?P<word>[^ ()]+)|(?P<space> +)|(?P<bad>.)")
+
+
+def parse_tree(line: str, where: str) -> list[SstItem]:
+    """All labelled subtrees of ``(label child child)`` or ``(label word)``, the whole tree last.
+
+    Only the ASCII space separates: some words hold a no-break space.
+
+    Raises:
+        UserError: naming file, line and column of the first thing that is not a tree.
+    """
+    done: list[SstItem] = []
+    open_nodes: list[_Node] = []
+    for piece in _PIECE.finditer(line):
+        inside = open_nodes[-1] if open_nodes else None
+        problem = _problem(piece, inside, finished=bool(done) and inside is None)
+        if problem:
+            found = line[piece.start() : piece.start() + 20]
+            raise UserError(
+                f"{where}: malformed tree at column {piece.start() + 1}: expected {problem}, found {found!r}"
+            )
+        if piece["label"]:
+            open_nodes.append(_Node(int(piece["label"])))
+        elif piece["word"] and inside:
+            inside.tokens, inside.is_leaf = [piece["word"]], True
+        elif piece["close"] and inside:
+            done.append(SstItem(inside.tokens, inside.label))
+            open_nodes.pop()
+            if open_nodes:
+                open_nodes[-1].tokens += inside.tokens
+    if open_nodes or not done:
+        raise UserError(f"{where}: malformed tree: the line ends before its last ')'")
+    return done
+
+
+@dataclass
+class _Node:
+    """A node whose bracket is still open."""
+
+    label: int
+    tokens: list[str] = field(default_factory=list)
+    is_leaf: bool = False
+
+
+def _problem(piece: re.Match[str], inside: _Node | None, finished: bool) -> str | None:
+    """What was expected in place of a piece; None if it fits."""
+    if piece["space"]:
+        return None
+    if finished:
+        return "the end of the line"
+    if piece["bad"] or (inside is None and not piece["label"]):
+        return f"'(' and a label 0 .. {N_LABELS - 1}"
+    if inside is not None and inside.is_leaf and not piece["close"]:
+        return "')' after a word"
+    if inside is not None and not inside.tokens and piece["close"]:
+        return "a word or a subtree"
+    if inside is not None and inside.tokens and piece["word"]:
+        return "'(' or ')'"
+    return None
+
+
+def _unescape(token: str) -> str:
+    return _ESCAPES.get(token, token.replace("\\/", "/").replace("\\*", "*"))

@@ -1,0 +1,101 @@
+"""The biattentive classification network (McCann et al., 2017) with ReLU layers for the maxout, as in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmo_tasks.data.sst5 import SstBatch
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.rnn import BiLSTM, masked_softmax
+
+
+@dataclass
+class ClassifierOutput:
+    """``logits``: float ``[B, K]``."""
+
+    logits: Tensor
+
+
+class BiattentiveClassifier(nn.Module):
+    """One text attends to itself, an integrating biLSTM reads the result, four poolings feed a classifier.
+
+    Input ELMo stands beside the word vector, output ELMo beside the encoding biLSTM's output, before the
+    attention.
+
+    Args:
+        words: the word embedding.
+        elmo: where ELMo goes.
+        n_labels: K.
+        embedding_dropout: rate on words and input ELMo together.
+        pre_encode: width of the ReLU layer before the biLSTM; ``pre_encode_dropout``: rate behind it.
+        hidden: cells of a direction of both biLSTMs.
+        integrator_dropout: rate on what is pooled.
+        classifier: widths of the two ReLU layers; ``classifier_dropout``: rates on their inputs.
+    """
+
+    def __init__(
+        self,
+        *,
+        words: WordEmbedding,
+        elmo: Elmo,
+        n_labels: int,
+        embedding_dropout: float,
+        pre_encode: int,
+        pre_encode_dropout: float,
+        hidden: int,
+        integrator_dropout: float,
+        classifier: Sequence[int],
+        classifier_dropout: Sequence[float],
+    ) -> None:
+        super().__init__()
+        self.words, self.elmo = words, elmo
+        self.embedding_dropout = nn.Dropout(embedding_dropout)
+        self.pre_encode = nn.Sequential(
+            nn.Linear(words.dim + elmo.input_dim, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout)
+        )
+        self.encoder = BiLSTM(pre_encode, hidden)
+        encoded = self.encoder.dim + elmo.output_dim
+        self.integrator = BiLSTM(3 * encoded, hidden)
+        self.integrator_dropout = nn.Dropout(integrator_dropout)
+        self.pool_score = nn.Linear(self.integrator.dim, 1)
+        layers: list[nn.Module] = []
+        dim = 4 * self.integrator.dim
+        for width, rate in zip(classifier, classifier_dropout, strict=True):
+            layers += [nn.Dropout(rate), nn.Linear(dim, width), nn.ReLU()]
+            dim = width
+        self.classifier = nn.Sequential(*layers, nn.Linear(dim, n_labels))
+
+    def forward(self, batch: SstBatch) -> ClassifierOutput:
+        text = batch.text
+        x = self.embedding_dropout(self.elmo.at_input(self.words(text), text))  # [B, T, E]
+        h = self.encoder(self.pre_encode(x), text.mask)
+        h = self.elmo.at_output(h, text)  # [B, T, H]
+        attention = masked_softmax(h @ h.transpose(1, 2), text.mask.unsqueeze(1))  # [B, T, T]
+        context = attention @ h
+        integrated = self.integrator(torch.cat([h, h - context, h * context], dim=2), text.mask)
+        pooled = self._pool(self.integrator_dropout(integrated), text.mask)
+        return ClassifierOutput(self.classifier(pooled))
+
+    def _pool(self, h: Tensor, mask: Tensor) -> Tensor:
+        """Maximum, minimum, mean and attention-weighted sum over the tokens: ``[B, T, H]`` to ``[B, 4 H]``."""
+        real = mask.unsqueeze(2)
+        highest = h.masked_fill(~real, -torch.inf).amax(dim=1)
+        lowest = h.masked_fill(~real, torch.inf).amin(dim=1)
+        mean = (h * real).sum(dim=1) / real.sum(dim=1)
+        weights = masked_softmax(self.pool_score(h).squeeze(2), mask)
+        return torch.cat([highest, lowest, mean, torch.einsum("bt,bth->bh", weights, h)], dim=1)
+
+    def loss(self, out: ClassifierOutput, batch: SstBatch) -> Tensor:
+        """Mean cross-entropy."""
+        return F.cross_entropy(out.logits, batch.labels)
+
+    def decode(self, out: ClassifierOutput, batch: SstBatch) -> list[int]:
+        """The most probable label of each text."""
+        labels: list[int] = out.logits.argmax(dim=1).tolist()
+        return labels

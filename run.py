@@ -1,23 +1,28 @@
 """``python run.py task=sst5 elmo.placement=both``: one experiment, or a sweep with ``-m``. See conf/ for every key."""
 
+import os
 import sys
 
 import hydra
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, hydra_sentence
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
 def main(cfg: DictConfig) -> float:
-    """Run one configuration; what a user can mend ends in one sentence and exit status 1."""
+    """Run one configuration."""
     from elmo_tasks.train import run  # torch and Lightning take seconds to import: not for --help
 
-    try:
-        return run(cfg)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    return run(cfg)
 
 
 if __name__ == "__main__":
-    main()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions as they are, so that each ends in one sentence here
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except HydraException as error:
+        sys.exit(f"error: {hydra_sentence(error)}")

@@ -97,22 +97,29 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
     )
 
 
-def build_model(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None) -> nn.Module:
-    """The task model; what depends on data or biLM (numbers of labels, the word embedding) is handed to it here."""
+def build_elmo(cfg: dict[str, Any], bilm: BiLM | None) -> Elmo | None:
+    """Where and how the biLM enters the task model; None for a task that has no place for it (lm)."""
+    if "elmo" not in cfg["task"]:
+        return None
+    elmo = cfg["elmo"]
+    return Elmo(
+        placement=elmo["placement"],
+        n_layers=bilm.n_layers if bilm else 0,
+        dim=bilm.dim if bilm else 0,
+        mix=elmo["mix"],
+        l2=elmo["lambda"],
+        dropout=elmo["dropout"],
+        layer_norm=elmo["layer_norm"],
+    )
+
+
+def build_model(cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None) -> nn.Module:
+    """The task model; what depends on data (numbers of labels, the word embedding) is handed to it here."""
     parts: dict[str, Any] = data.model_parts()
-    if isinstance(data, LmData):
+    if elmo is None:
         parts["bilm"] = BiLM(BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}"))
     else:
-        elmo = cfg["elmo"]
-        parts["elmo"] = Elmo(
-            placement=elmo["placement"],
-            n_layers=bilm.n_layers if bilm else 0,
-            dim=bilm.dim if bilm else 0,
-            mix=elmo["mix"],
-            l2=elmo["lambda"],
-            dropout=elmo["dropout"],
-            layer_norm=elmo["layer_norm"],
-        )
+        parts["elmo"] = elmo
     model: nn.Module = instantiate(cfg["task"]["model"], **parts, _convert_="all")
     return model
 

@@ -1,4 +1,4 @@
-"""The one exception for whatever a user can mend: its message is the whole explanation."""
+"""The one exception for whatever a user can mend, and Hydra's own errors in one sentence."""
 
 from __future__ import annotations
 
@@ -8,3 +8,19 @@ class UserError(Exception):
 
     ``run.py`` prints the sentence without a traceback and exits with status 1.
     """
+
+
+def hydra_sentence(error: BaseException) -> str:
+    """What is wrong with a command line that Hydra refuses, and what it could have said."""
+    key = getattr(error.__cause__, "full_key", None)
+    parent = getattr(error.__cause__, "parent_node", None)
+    if key is not None and hasattr(parent, "keys"):
+        choices = ", ".join(str(k) for k in parent)
+        return f"there is no key {key!r}; beside it there are {choices}"
+    options = getattr(error, "options", None)
+    missing = getattr(error, "missing_cfg_file", None)
+    if options and missing:
+        group, _, name = str(missing).rpartition("/")
+        return f"{group}={name}: no such choice; there are {', '.join(sorted(options))}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])

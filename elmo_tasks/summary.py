@@ -23,7 +23,7 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
         for place, weights in elmo["weights"].items():
             s = " ".join(f"{value:.3f}" for value in weights["s"])
             table.add_row(f"  {place}", f"s {s}   gamma {weights['gamma']:.3f}")
-    if row.get("layers"):
+    if row["bilm"] is not None:
         layers = row["layers"]
         table.add_row("biLM tokens", f"{layers['computed']:,} computed, {layers['read']:,} read from the store")
     seconds = row["seconds"]

@@ -20,6 +20,7 @@ from elmo_tasks.bilm.store import Filled
 from elmo_tasks.build import (
     build_bilm,
     build_data,
+    build_elmo,
     build_logger,
     build_model,
     build_module,
@@ -31,6 +32,8 @@ from elmo_tasks.config import science, slug, validate
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.errors import UserError
 from elmo_tasks.module import score
 from elmo_tasks.results import SCHEMA, fingerprint, finished_row, prepare_folder, provenance, write_json
 from elmo_tasks.summary import print_summary
@@ -55,6 +58,7 @@ def run(config: DictConfig) -> float:
         torch.set_num_threads(cfg["trainer"]["threads"])
     pl.seed_everything(cfg["seed"], workers=True, verbose=False)
     bilm = build_bilm(cfg)
+    elmo = build_elmo(cfg, bilm)
     data = build_data(cfg)
     digests = {"data_digest": data.digest, "bilm": None if bilm is None else [bilm.digest, cfg["bilm"]["state"]]}
     run_id = f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{fingerprint(science(cfg, digests))}"
@@ -80,9 +84,11 @@ def run(config: DictConfig) -> float:
         "config": cfg,
     }
     try:
-        row |= experiment(cfg, data, bilm, Path(cfg["paths"]["outputs"]) / "runs" / run_id)
+        row |= experiment(cfg, data, bilm, elmo, Path(cfg["paths"]["outputs"]) / "runs" / run_id)
         row["status"] = "finished"
-    except (Exception, KeyboardInterrupt) as error:
+    except UserError:
+        raise  # bad input is not a result
+    except Exception as error:
         write_json(path, row | {"error": "".join(traceback.format_exception_only(error)).strip()})
         raise
     write_json(path, row)
@@ -90,7 +96,9 @@ def run(config: DictConfig) -> float:
     return float(row["scores"]["dev"][row["metric"]])
 
 
-def experiment(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, run_dir: Path) -> dict[str, Any]:
+def experiment(
+    cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, elmo: Elmo | None, run_dir: Path
+) -> dict[str, Any]:
     """Read, train, choose by dev, score.
 
     Returns:
@@ -101,15 +109,13 @@ def experiment(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, 
     splits = SPLITS if cfg["test"] else SPLITS[:2]
     filled = data.use_layers(build_store(cfg, bilm), splits) if isinstance(data, TaskData) else Filled()
     after_layers = time.perf_counter()
-    module = build_module(cfg, build_model(cfg, data, bilm))
+    module = build_module(cfg, build_model(cfg, data, elmo))
     model, metric = module.model, module.metric
     best = KeepBest(run_dir / "model.safetensors")
     logger = build_logger(cfg, run_dir, run_dir.name)
     try:
         trainer = build_trainer(cfg, module, data, logger, [best])
         trainer.fit(module, datamodule=data)
-        if trainer.interrupted:
-            raise KeyboardInterrupt
         after_fit = time.perf_counter()
         best.restore(model)
         scores = {split: score(model, metric, data.batches(split)) for split in splits[1:]}
@@ -118,7 +124,6 @@ def experiment(cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, 
         close(logger)
     if isinstance(data, LmData):
         data.export(model, run_dir / "bilm")
-    elmo = getattr(model, "elmo", None)
     return {
         "data": {"name": cfg["data"]["name"], "digest": data.digest, **data.counts()},
         "metric": metric.name,

@@ -47,6 +47,8 @@ class TokenEncoder(nn.Module):
 
     def reset_parameters(self) -> None:
         """bilm-tf's initialisation: small uniform filters, highways that carry their input at first."""
+        with torch.no_grad():
+            self.characters[0] = 0.0  # no character: not in weight files, and nothing depends on it
         for kernel in self.kernels:
             nn.init.uniform_(kernel, -0.05, 0.05)
         if isinstance(self.projection, nn.Linear):

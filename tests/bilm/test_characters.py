@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from elmo_tasks.bilm.chars import character_id_table, character_ids
+
+# bilm-tf: 256 begin of sentence, 257 end of sentence, 258 begin of word, 259 end of word, 260 filling; all plus one
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("<S>", (259, 257, 260)),
+        ("</S>", (259, 258, 260)),
+        ("cat", (259, 100, 98, 117, 260)),
+        ("é", (259, 196, 170, 260)),  # bytes C3 A9
+        ("日", (259, 231, 152, 166, 260)),  # bytes E6 97 A5
+        ("", (259, 260)),
+        ("<s>", (259, 61, 116, 63, 260)),  # no mark: case counts
+    ],
+)
+def test_a_word_is_its_bytes_plus_one_between_word_marks(word, expected):
+    assert character_ids(word) == expected
+
+
+def test_a_word_of_48_bytes_is_whole_and_of_49_loses_its_last_byte():
+    assert character_ids("a" * 47 + "b") == (259, *[98] * 47, 99, 260)
+    assert character_ids("a" * 48 + "b") == (259, *[98] * 48, 260)
+
+
+def test_a_long_word_is_cut_inside_a_character():
+    ids = character_ids("a" * 47 + "é")
+    assert ids == (259, *[98] * 47, 196, 260)  # C3 without its A9
+
+
+def test_lone_surrogates_are_left_out():
+    assert character_ids("a\ud800b") == (259, 98, 99, 260)
+
+
+def test_a_table_is_filled_with_261_to_the_longest_word():
+    table = character_id_table(["<S>", "cat", "I"])
+    assert table.dtype == torch.long
+    assert table.tolist() == [
+        [259, 257, 260, 261, 261],
+        [259, 100, 98, 117, 260],
+        [259, 74, 260, 261, 261],
+    ]
+
+
+def test_a_table_takes_extra_filling_but_never_more_than_50_columns():
+    assert character_id_table(["I"], extra=2).tolist() == [[259, 74, 260, 261, 261]]
+    assert character_id_table(["a" * 40], extra=7).shape == (1, 49)
+    assert character_id_table(["a" * 46], extra=7).shape == (1, 50)
+    assert character_id_table(["a" * 99]).shape == (1, 50)
+
+
+def test_a_table_of_no_words_has_no_rows():
+    assert len(character_id_table([])) == 0

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+import torch
+
+from elmo_tasks.bilm.lstm import ProjectedLSTM
+
+N_IN, H, P = 5, 4, 3
+BATCH_SIZES = [4, 4, 3, 1, 1]
+LENGTHS = [5, 3, 3, 2]  # of each row, as BATCH_SIZES say
+CLIPS = {"cell_clip": 0.6, "proj_clip": 0.3}
+
+
+@pytest.fixture
+def lstm(shake):
+    return shake(ProjectedLSTM(input_dim=N_IN, dim=H, projection_dim=P, **CLIPS)).double()
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, sum(BATCH_SIZES), N_IN, dtype=torch.float64)
+
+
+@pytest.fixture
+def state():
+    return 0.2 * torch.randn(2, 4, P, dtype=torch.float64), 0.5 * torch.randn(2, 4, H, dtype=torch.float64)
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def oracle(lstm, x, lengths, state):
+    """TensorFlow's LSTMCell, one row and one step at a time; also how often each clip cut something off."""
+    weight, bias, w_projection = (p.detach().numpy() for p in (lstm.weight, lstm.bias, lstm.w_projection))
+    out = np.zeros((2, sum(lengths), P))
+    hidden, cell = (part.numpy().copy() for part in state)
+    cuts = {"cell": 0, "projection": 0}
+    for direction in (0, 1):
+        for row, length in enumerate(lengths):
+            for step in range(length):
+                place = sum(min(n, step) for n in lengths) + row
+                gates = np.concatenate([x[direction, place].numpy(), hidden[direction, row]]) @ weight[direction]
+                i, j, f, o = np.split(gates + bias[direction], 4)
+                c = sigmoid(f + 1) * cell[direction, row] + sigmoid(i) * np.tanh(j)
+                cuts["cell"] += int((np.abs(c) > lstm.cell_clip).sum())
+                c = np.clip(c, -lstm.cell_clip, lstm.cell_clip)
+                h = (sigmoid(o) * np.tanh(c)) @ w_projection[direction]
+                cuts["projection"] += int((np.abs(h) > lstm.proj_clip).sum())
+                h = np.clip(h, -lstm.proj_clip, lstm.proj_clip)
+                hidden[direction, row], cell[direction, row] = h, c
+                out[direction, place] = h
+    return out, hidden, cell, cuts
+
+
+def test_ragged_rows_of_both_directions_meet_the_step_by_step_cell(lstm, x, state):
+    out, (hidden, cell) = lstm(x, BATCH_SIZES, state)
+    expected_out, expected_hidden, expected_cell, cuts = oracle(lstm, x, LENGTHS, state)
+    assert min(cuts.values()) >= 10  # the clips bite
+    np.testing.assert_allclose(out.detach().numpy(), expected_out, atol=1e-12)
+    np.testing.assert_allclose(hidden.numpy(), expected_hidden, atol=1e-12)  # after each row's own last step
+    np.testing.assert_allclose(cell.numpy(), expected_cell, atol=1e-12)
+
+
+def test_single_precision_and_no_gradient_give_the_same(lstm, x, state):
+    expected, (expected_hidden, expected_cell) = lstm(x, BATCH_SIZES, state)
+    lstm.float().requires_grad_(False)
+    out, (hidden, cell) = lstm(x.float(), BATCH_SIZES, (state[0].float(), state[1].float()))
+    for found, wanted in ((out, expected), (hidden, expected_hidden), (cell, expected_cell)):
+        torch.testing.assert_close(found, wanted.float(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("clips", [CLIPS, {"cell_clip": float("inf"), "proj_clip": float("inf")}])
+def test_the_hand_written_gradient_is_the_numerical_one(lstm, x, state, clips):
+    lstm.cell_clip, lstm.proj_clip = clips["cell_clip"], clips["proj_clip"]
+
+    def run(x, weight, bias, w_projection):
+        parameters = {"weight": weight, "bias": bias, "w_projection": w_projection}
+        return torch.func.functional_call(lstm, parameters, (x, BATCH_SIZES, state))[0]
+
+    assert torch.autograd.gradcheck(run, (x.requires_grad_(), lstm.weight, lstm.bias, lstm.w_projection))
+
+
+def test_a_run_cut_in_two_with_carried_state_is_the_long_run(lstm, x, state):
+    whole, (hidden, cell) = lstm(x, BATCH_SIZES, state)
+    first, between = lstm(x[:, :11], BATCH_SIZES[:3], state)
+    second, (hidden_2, cell_2) = lstm(x[:, 11:], BATCH_SIZES[3:], between)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
+    torch.testing.assert_close(hidden_2, hidden)
+    torch.testing.assert_close(cell_2, cell)
+
+
+def test_the_given_state_is_left_as_it_was(lstm, x, state):
+    before = state[0].clone(), state[1].clone()
+    lstm(x, BATCH_SIZES, state)
+    assert torch.equal(state[0], before[0])
+    assert torch.equal(state[1], before[1])
+
+
+def test_the_initial_state_is_zero(lstm):
+    hidden, cell = lstm.initial_state(3)
+    assert hidden.shape == (2, 3, P)
+    assert cell.shape == (2, 3, H)
+    assert not hidden.any()
+    assert not cell.any()

@@ -1,0 +1,279 @@
+import multiprocessing
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import elmo_tasks.bilm.store as store_module
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.store import Filled, LayerStore
+from elmo_tasks.errors import UserError
+
+SENTENCES = [["the", "cat", "sat"], ["a"], ["ab", "c"], ["a", "bc"], ["l'", "été", "日本"]]
+N_TOKENS = 11
+TOLERANCE = {"float16": {"rtol": 2**-11, "atol": 1e-6}, "float32": {"rtol": 0, "atol": 1e-5}}
+
+
+@pytest.fixture
+def computed(tiny_bilm, monkeypatch):
+    """The sentences that the biLM is asked for, one list a call."""
+    calls, layers = [], tiny_bilm.layers
+    monkeypatch.setattr(tiny_bilm, "layers", lambda s, **kwargs: calls.append(list(s)) or layers(s, **kwargs))
+    return calls
+
+
+def assert_right(store, sentences, dtype="float32"):
+    for sentence in sentences:
+        expected = BiLM.layers(store.bilm, [sentence])[0].transpose(0, 1).numpy()
+        found = store.get(sentence)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_is_read_is_what_the_bilm_gives_up_to_rounding(tiny_bilm, tmp_path, dtype):
+    store = LayerStore(tmp_path, tiny_bilm, dtype=dtype)
+    assert store.fill(SENTENCES) == Filled(computed=N_TOKENS, read=0)
+    assert_right(store, SENTENCES, dtype)
+
+
+def test_a_second_fill_computes_nothing(tiny_bilm, tmp_path, computed):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill(SENTENCES)
+    computed.clear()
+    for again in (store, LayerStore(tmp_path, tiny_bilm, dtype="float32")):
+        assert again.fill(SENTENCES[::-1]) == Filled(computed=0, read=N_TOKENS)
+        assert computed == []
+        assert_right(again, SENTENCES)
+
+
+def test_only_what_is_new_is_computed_and_duplicates_once(tiny_bilm, tmp_path, computed):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    assert store.fill([SENTENCES[0], SENTENCES[1], SENTENCES[0]]) == Filled(computed=4, read=0)
+    assert store.fill([SENTENCES[2], *SENTENCES[:2], SENTENCES[2]]) == Filled(computed=2, read=4)
+    assert computed == [SENTENCES[:2], [SENTENCES[2]]]
+    assert_right(store, SENTENCES[:3])
+
+
+def test_shards_split_the_sentences_and_change_nothing(tiny_bilm, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHARD_TOKENS", 4)
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill(SENTENCES)
+    shards = [path.stat().st_size // store.token_bytes for path in store.folder.glob("*.bin")]
+    assert sorted(shards) == [3, 4, 4]
+    assert_right(LayerStore(tmp_path, tiny_bilm, dtype="float32"), [])
+    assert_right(store, SENTENCES)
+
+
+def test_token_borders_count(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill([["ab", "c"]])
+    assert store.fill([["a", "bc"]]).computed == 2
+    assert_right(store, [["ab", "c"], ["a", "bc"]])
+
+
+STRANGE = [["../../etc", "/"], ["a\nb", "c"], ["a", "b\nc"], ["a\u2028b\r", "\t"], ["\ud800", "x"], ["%s{}", ".."]]
+
+
+def test_strange_tokens_stay_apart_and_out_of_paths(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path / "store", tiny_bilm, dtype="float32")
+    assert store.fill(STRANGE).computed == 12
+    assert_right(store, STRANGE)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.xfail(strict=True, reason="a token with a NUL hashes like two tokens")
+def test_a_token_with_a_nul_is_not_two_tokens(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill([["a\0b"], ["a", "b"]])
+    assert len(store.get(["a\0b"])) == 1
+    assert len(store.get(["a", "b"])) == 2
+
+
+def test_weights_state_warm_text_and_dtype_each_have_a_folder_of_their_own(tiny_bilm, tiny_options, shake, tmp_path):
+    folders = [LayerStore(tmp_path, tiny_bilm, state=state).folder for state in ("reset", "carry")]
+    for text in ([["a"]], [["b"]]):
+        tiny_bilm.warm_up(text)
+        folders.append(LayerStore(tmp_path, tiny_bilm, state="warm").folder)
+    folders.append(LayerStore(tmp_path, tiny_bilm, dtype="float32").folder)
+    folders.append(LayerStore(tmp_path, shake(BiLM(tiny_options), seed=2)).folder)
+    assert len(set(folders)) == 6
+    assert LayerStore(tmp_path, tiny_bilm).folder == folders[0]
+
+
+def test_warm_layers_are_stored_as_warm(tiny_bilm, tmp_path):
+    tiny_bilm.warm_up([["some", "text"]])
+    store = LayerStore(tmp_path, tiny_bilm, state="warm", dtype="float32")
+    store.fill(SENTENCES)
+    for sentence, expected in zip(SENTENCES, tiny_bilm.layers(SENTENCES, state="warm"), strict=True):
+        np.testing.assert_allclose(store.get(sentence), expected.transpose(0, 1).numpy(), **TOLERANCE["float32"])
+
+
+def test_carry_stores_one_stream_and_a_longer_one_is_run_from_its_start(tiny_bilm, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHARD_TOKENS", 4)
+    stream = [tiny_bilm.layers([sentence], state="carry")[0].transpose(0, 1).numpy() for sentence in SENTENCES]
+    for n in (2, 5, 5):
+        store = LayerStore(tmp_path, tiny_bilm, state="carry", dtype="float32")
+        filled = store.fill(SENTENCES[:n])
+        for sentence, expected in zip(SENTENCES[:n], stream[:n], strict=True):
+            np.testing.assert_allclose(store.get(sentence), expected, **TOLERANCE["float32"])
+    assert filled == Filled(computed=0, read=N_TOKENS)
+    store.fill(SENTENCES[1:])
+    other = LayerStore(tmp_path, tiny_bilm, state="carry", dtype="float32")
+    other.fill(SENTENCES[1:])
+    reset = tiny_bilm.layers([SENTENCES[1]])[0].transpose(0, 1).numpy()
+    np.testing.assert_allclose(other.get(SENTENCES[1]), reset, **TOLERANCE["float32"])
+
+
+def leave_temporary_files(shard):
+    shard.with_suffix(".bin").rename(shard.with_suffix(".bin.tmp"))
+    shard.with_suffix(".idx").rename(shard.with_suffix(".idx.tmp"))
+
+
+def lose_the_index(shard):
+    shard.with_suffix(".idx").rename(shard.with_suffix(".idx.tmp"))
+
+
+def lose_the_numbers(shard):
+    shard.with_suffix(".bin").unlink()
+
+
+def truncate_the_numbers(shard):
+    data = shard.with_suffix(".bin").read_bytes()
+    shard.with_suffix(".bin").write_bytes(data[:-1])
+
+
+def truncate_the_index(shard):
+    data = shard.with_suffix(".idx").read_bytes()
+    shard.with_suffix(".idx").write_bytes(data[:-1])
+
+
+def empty_the_index(shard):
+    shard.with_suffix(".idx").write_bytes(b"")
+
+
+def fill_the_index_with_garbage(shard):
+    shard.with_suffix(".idx").write_bytes(bytes(range(256)))
+
+
+def fill_the_index_with_other_json(shard):
+    shard.with_suffix(".idx").write_bytes(b"[1, 2]\n")
+
+
+def give_the_index_another_version(shard):
+    data = shard.with_suffix(".idx").read_bytes()
+    shard.with_suffix(".idx").write_bytes(data.replace(b'"version": 1', b'"version": 9'))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        leave_temporary_files,
+        lose_the_index,
+        lose_the_numbers,
+        truncate_the_numbers,
+        truncate_the_index,
+        empty_the_index,
+        fill_the_index_with_garbage,
+        fill_the_index_with_other_json,
+        give_the_index_another_version,
+    ],
+    ids=lambda damage: damage.__name__,
+)
+def test_an_unfinished_or_damaged_shard_is_computed_again_and_no_other(tiny_bilm, tmp_path, damage):
+    first = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    first.fill(SENTENCES[:2])
+    [shard] = [path.with_suffix("") for path in first.folder.glob("*.idx")]
+    LayerStore(tmp_path, tiny_bilm, dtype="float32").fill(SENTENCES)
+    damage(shard)
+    for expected in (Filled(computed=4, read=N_TOKENS - 4), Filled(computed=0, read=N_TOKENS)):
+        store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+        assert store.fill(SENTENCES) == expected
+        assert_right(store, SENTENCES)
+
+
+def test_a_failed_write_leaves_no_shard_and_names_the_option(tiny_bilm, tmp_path, monkeypatch):
+    store = LayerStore(tmp_path, tiny_bilm)
+
+    def disk_full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"bilm\.store\.dir.*No space left"):
+        patch.setattr(store_module.os, "fsync", disk_full)
+        store.fill(SENTENCES)
+    assert {path.name for path in store.folder.iterdir()} <= {"about.json"}
+    assert store.fill(SENTENCES).computed == N_TOKENS
+
+
+def fill_in_a_process(weights: Path, root: Path, barrier, answers) -> None:
+    torch.set_num_threads(1)
+    store = LayerStore(root, BiLM.load(weights), dtype="float32")
+    barrier.wait(60)
+    for k in range(len(SENTENCES)):  # several shards of each process
+        store.fill(SENTENCES[: k + 1])
+    answers.put([np.array(store.get(sentence)) for sentence in SENTENCES])
+
+
+def test_two_processes_fill_one_store_and_both_read_right(tiny_bilm, tmp_path):
+    tiny_bilm.save(tmp_path / "bilm")
+    spawn = multiprocessing.get_context("spawn")
+    barrier, answers = spawn.Barrier(2), spawn.Queue()
+    arguments = (tmp_path / "bilm", tmp_path / "store", barrier, answers)
+    processes = [spawn.Process(target=fill_in_a_process, args=arguments) for _ in range(2)]
+    for process in processes:
+        process.start()
+    found = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    for sentence, *both in zip(SENTENCES, *found, strict=True):
+        expected = tiny_bilm.layers([sentence])[0].transpose(0, 1).numpy()
+        for layers in both:
+            np.testing.assert_allclose(layers, expected, **TOLERANCE["float32"])
+    assert not list((tmp_path / "store").glob("**/*.tmp"))
+
+
+def test_a_store_sees_what_another_wrote_meanwhile(tiny_bilm, tmp_path):
+    one, other = (LayerStore(tmp_path, tiny_bilm, dtype="float32") for _ in range(2))
+    one.fill(SENTENCES[:2])
+    other.fill(SENTENCES[1:])
+    assert one.fill(SENTENCES) == Filled(computed=0, read=N_TOKENS)
+    assert_right(one, SENTENCES)
+
+
+def test_the_limit_counts_what_is_there_and_is_checked_before_anything_is_written(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    assert store.token_bytes == 3 * 12 * 4
+    store.fill(SENTENCES[:4])
+    before = sorted(store.folder.iterdir())
+    store.limit_gb = (N_TOKENS * store.token_bytes - 1) / 1e9
+    with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
+        store.fill(SENTENCES)
+    assert sorted(store.folder.iterdir()) == before
+    store.limit_gb = N_TOKENS * store.token_bytes / 1e9
+    assert store.fill(SENTENCES).computed == 3
+
+
+def test_beyond_the_limit_not_even_a_folder_is_made(tiny_bilm, tmp_path):
+    with pytest.raises(UserError, match=r"11 tokens .* bilm\.store\.limit_gb=1e-09"):
+        LayerStore(tmp_path / "store", tiny_bilm, limit_gb=1e-9).fill(SENTENCES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_room_is_refused(tiny_bilm, tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(UserError, match=r"only 0\.00 GB are free; set bilm\.store\.dir"):
+        LayerStore(tmp_path, tiny_bilm).fill(SENTENCES)
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_folder_that_cannot_be_written_is_named(tiny_bilm, tmp_path, inner):
+    store = LayerStore(tmp_path / "store", tiny_bilm)
+    in_the_way = store.folder if inner else tmp_path / "store"
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("a file")
+    with pytest.raises(UserError, match=rf"bilm\.store\.dir={tmp_path / 'store'}: .*cannot be written"):
+        store.fill(SENTENCES)

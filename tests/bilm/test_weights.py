@@ -1,0 +1,253 @@
+import dataclasses
+import json
+import re
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.errors import UserError
+
+CELL = "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell"
+
+
+@pytest.fixture
+def folder(tiny_bilm, tmp_path):
+    tiny_bilm.save(tmp_path / "bilm")
+    return tmp_path / "bilm"
+
+
+def datasets(path):
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: item[...]} if isinstance(item, h5py.Dataset) else {}))
+    return found
+
+
+def parameters(bilm):
+    """All that is in a weight file: the embedding of character 0, which no word has, is not."""
+    values = bilm.state_dict()
+    values["encoder.characters"] = values["encoder.characters"][1:]
+    return values
+
+
+def change_options(folder, section, **values):
+    path = folder / "options.json"
+    options = json.loads(path.read_text("utf-8"))
+    options[section].update(values)
+    path.write_text(json.dumps(options), "utf-8")
+
+
+def change_dataset(folder, name, change):
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        values = file[name][...]
+        del file[name]
+        file.create_dataset(name, data=change(values))
+
+
+def refusal(folder):
+    with pytest.raises(UserError) as caught:
+        BiLM.load(folder)
+    return str(caught.value)
+
+
+def test_what_was_saved_in_float32_is_loaded_exactly(tiny_bilm, folder):
+    loaded = BiLM.load(folder)
+    assert loaded.options == tiny_bilm.options
+    torch.testing.assert_close(parameters(loaded), parameters(tiny_bilm), rtol=0, atol=0)
+    assert torch.equal(loaded.layers([["a", "b"]])[0], tiny_bilm.layers([["a", "b"]])[0])
+
+
+def test_what_was_saved_in_float16_is_rounded_to_float16(tiny_bilm, tmp_path):
+    tiny_bilm.save(tmp_path, dtype="float16")
+    expected = {name: value.half().float() for name, value in parameters(tiny_bilm).items()}
+    torch.testing.assert_close(parameters(BiLM.load(tmp_path)), expected, rtol=0, atol=0)
+    assert {values.dtype for values in datasets(tmp_path / "weights.hdf5").values()} == {np.dtype("float16")}
+
+
+def test_a_loaded_bilm_is_frozen(folder):
+    bilm = BiLM.load(folder)
+    assert not any(p.requires_grad for p in bilm.parameters())
+    assert not any(module.training for module in bilm.modules())
+
+
+def test_a_saved_copy_of_an_official_file_holds_the_same_datasets(shared, tmp_path):
+    BiLM.load(shared / "fixtures" / "elmo").save(tmp_path)
+    original = datasets(shared / "fixtures" / "elmo" / "lm_weights.hdf5")
+    copy = datasets(tmp_path / "weights.hdf5")
+    assert copy.keys() == original.keys()
+    for name, values in original.items():
+        np.testing.assert_array_equal(copy[name], values)
+
+
+def test_the_official_names_and_shapes_are_on_disk(folder):
+    shapes = {name: values.shape for name, values in datasets(folder / "weights.hdf5").items()}
+    assert shapes["char_embed"] == (261, 4)
+    assert shapes["CNN/W_cnn_1"] == (1, 2, 4, 8)
+    assert shapes["CNN/b_cnn_2"] == (8,)
+    assert shapes["CNN_high_0/W_carry"] == (20, 20)
+    assert shapes["CNN_proj/W_proj"] == (20, 6)
+    assert shapes[f"{CELL}/W_0"] == (12, 48)
+    assert shapes[f"{CELL}/W_P_0"] == (12, 6)
+    assert len(shapes) == 1 + 2 * 3 + 4 + 2 + 2 * 2 * 3
+
+
+def test_without_a_projection_the_file_has_none_either(tiny_options, tmp_path):
+    bilm = BiLM(dataclasses.replace(tiny_options, projection_dim=20))
+    bilm.save(tmp_path)
+    assert not any("CNN_proj" in name for name in datasets(tmp_path / "weights.hdf5"))
+    torch.testing.assert_close(parameters(BiLM.load(tmp_path)), parameters(bilm))
+
+
+@pytest.mark.parametrize("n_characters", [261, 262])
+def test_both_counts_of_characters_are_accepted(tiny_bilm, folder, n_characters):
+    change_options(folder, "char_cnn", n_characters=n_characters)
+    torch.testing.assert_close(parameters(BiLM.load(folder)), parameters(tiny_bilm))
+
+
+def test_files_may_have_a_prefix(folder, tiny_bilm):
+    for name in ("options.json", "weights.hdf5"):
+        (folder / name).rename(folder / f"elmo_2x4096_{name}")
+    torch.testing.assert_close(parameters(BiLM.load(folder)), parameters(tiny_bilm))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"cell_clip": float("inf"), "proj_clip": float("inf")}, {"skip_connections": False}, {"n_highway": 0}],
+)
+def test_options_survive_their_json(tiny_options, change):
+    options = dataclasses.replace(tiny_options, **change)
+    assert BiLMOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
+    assert "bilm.path" in refusal(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["options.json", "weights.hdf5"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    message = refusal(folder)
+    assert str(folder) in message
+    assert f"*{name}, found none" in message
+
+
+def test_two_weight_files_are_refused_and_both_named(folder):
+    (folder / "old_weights.hdf5").write_bytes((folder / "weights.hdf5").read_bytes())
+    assert "old_weights.hdf5, weights.hdf5" in refusal(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 0.01, 0.5, 0.99])
+def test_a_truncated_weight_file_is_refused(folder, keep):
+    path = folder / "weights.hdf5"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+    assert f"{path}: damaged" in refusal(folder)
+
+
+@pytest.mark.xfail(strict=True, raises=(KeyError, RuntimeError), reason="h5py's other exceptions are not caught")
+@pytest.mark.parametrize("mark", [b"SNOD", b"TREE", b"HEAP"])
+def test_a_weight_file_damaged_inside_is_refused(folder, mark):
+    path = folder / "weights.hdf5"
+    path.write_bytes(path.read_bytes().replace(mark, b"\0\0\0\0"))
+    assert str(path) in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["char_embed", "CNN/b_cnn_2", "CNN_high_0/W_carry", "CNN_proj/b_proj", f"{CELL}/B"])
+def test_a_missing_dataset_is_named(folder, name):
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        del file[name]
+    message = refusal(folder)
+    assert str(folder / "weights.hdf5") in message
+    assert repr(name) in message
+
+
+def test_a_wrong_shape_is_named_with_both_shapes(folder):
+    change_dataset(folder, f"{CELL}/W_P_0", lambda values: values[:, :5])
+    message = refusal(folder)
+    assert all(part in message for part in (str(folder / "weights.hdf5"), f"{CELL}/W_P_0", "(12, 5)", "(12, 6)"))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_refused(folder, bad):
+    def spoil(values):
+        values[-1] = bad
+        return values
+
+    change_dataset(folder, "CNN_proj/b_proj", spoil)
+    assert re.search(r"weights\.hdf5: 'CNN_proj/b_proj' holds values that are not finite", refusal(folder))
+
+
+@pytest.mark.parametrize("text", ["", "{", "lstm: 1"])
+def test_options_that_are_no_json_are_refused(folder, text):
+    (folder / "options.json").write_text(text)
+    assert f"{folder / 'options.json'}: cannot be read" in refusal(folder)
+
+
+@pytest.mark.xfail(strict=True, raises=AttributeError, reason="options are taken for a dictionary unseen")
+@pytest.mark.parametrize("text", ["[1]", "3"])
+def test_options_that_are_no_dictionary_are_refused(folder, text):
+    (folder / "options.json").write_text(text)
+    assert str(folder / "options.json") in refusal(folder)
+
+
+@pytest.mark.parametrize("section", ["lstm", "char_cnn"])
+def test_options_without_a_section_are_refused(folder, section):
+    path = folder / "options.json"
+    options = json.loads(path.read_text("utf-8"))
+    del options[section]
+    path.write_text(json.dumps(options), "utf-8")
+    assert f"{path}: the section {section!r} is missing" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("char_cnn", "n_characters", 300),
+        ("char_cnn", "max_characters_per_token", 20),
+        ("char_cnn", "activation", "tanh"),
+        ("char_cnn", "filters", 7),
+        ("char_cnn", "filters", [[1, 2, 3]]),
+        ("lstm", "dim", -1),
+        ("lstm", "dim", 1.5),
+        ("lstm", "projection_dim", "6"),
+        ("lstm", "n_layers", None),
+    ],
+)
+def test_an_option_out_of_range_is_named_with_what_was_found(folder, section, key, value):
+    change_options(folder, section, **{key: value})
+    message = refusal(folder)
+    assert str(folder / "options.json") in message
+    assert f"{section}.{key} must be" in message
+    assert f"found {value!r}" in message
+
+
+class TestAFailedSave:
+    @pytest.fixture
+    def _full_disk(self, monkeypatch):
+        create, calls = h5py.Group.create_dataset, []
+
+        def fail_at_the_fifth(group, name, *args, **kwargs):
+            calls.append(name)
+            if len(calls) == 5:
+                raise OSError("disk full")
+            return create(group, name, *args, **kwargs)
+
+        monkeypatch.setattr(h5py.Group, "create_dataset", fail_at_the_fifth)
+
+    @pytest.mark.usefixtures("_full_disk")
+    def test_leaves_nothing(self, tiny_bilm, tmp_path):
+        with pytest.raises(OSError, match="disk full"):
+            tiny_bilm.save(tmp_path / "new")
+        assert not any(tmp_path.glob("new/*"))
+
+    def test_keeps_what_was_there(self, tiny_bilm, folder, request):
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        request.getfixturevalue("_full_disk")
+        with pytest.raises(OSError, match="disk full"):
+            tiny_bilm.save(folder)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["WANDB_MODE"] = "offline"
+
+import pytest
+import torch
+from torch import nn
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.options import BiLMOptions
+
+REPO = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_and_a_fixed_seed() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    folder = REPO.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shake() -> Callable[[nn.Module], nn.Module]:
+    """Makes every parameter matter: as initialised, the biases are zero and the highways nearly closed."""
+
+    def shake(module: nn.Module, seed: int = 1, std: float = 0.5) -> nn.Module:
+        generator = torch.Generator().manual_seed(seed)
+        for parameter in module.parameters():
+            nn.init.normal_(parameter, std=std, generator=generator)
+        return module
+
+    return shake
+
+
+@pytest.fixture(scope="session")
+def tiny_options() -> BiLMOptions:
+    return BiLMOptions(
+        filters=((1, 4), (2, 8), (3, 8)), character_dim=4, n_highway=1, dim=12, projection_dim=6
+    )  # two LSTM layers, skip connection, clips at 3
+
+
+@pytest.fixture
+def tiny_bilm(tiny_options: BiLMOptions, shake: Callable[[nn.Module], nn.Module]) -> BiLM:
+    return shake(BiLM(tiny_options)).eval().requires_grad_(False)

@@ -1,0 +1,147 @@
+import random
+from itertools import islice
+
+import pytest
+import torch
+
+from elmo_tasks.bilm.chars import PADDING
+from elmo_tasks.bilm.store import LayerStore
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.sst5 import SstReader
+from elmo_tasks.data.words import WordVectors
+
+FILES = {"train": "train", "dev": "dev", "test": "test"}
+
+
+@pytest.fixture
+def data_of(tmp_path):
+    """Data of flat trees, one for each list of words."""
+
+    def data_of(train, dev=(["a"],), **options):
+        for split, sentences in (("train", train), ("dev", dev), ("test", [["a"]])):
+            lines = ("(2 " + " ".join(f"(2 {word})" for word in words) + ")\n" for words in sentences)
+            (tmp_path / split).write_text("".join(lines), "utf-8")
+        settings = {"fraction": 1.0, "batch_size": 8, "seed": 1} | options
+        words = WordVectors(name="random", path=None, dim=3, lowercase=True)
+        data = TaskData(
+            reader=SstReader(phrases=False),
+            sources=FILES,
+            hub=False,
+            root=str(tmp_path),
+            words=words,
+            update_words=False,
+            **settings,
+        )
+        data.read()
+        return data
+
+    return data_of
+
+
+def sentences_of_many_lengths(n=203):
+    chance = random.Random(0)
+    return [[f"item{k}"] * chance.randint(1, 40) for k in range(n)]
+
+
+def contents(loader):
+    """The sentences of each batch of one epoch, in order."""
+    return [batch.text.tokens for batch in loader]
+
+
+def flat(batches):
+    return [sentence for batch in batches for sentence in batch]
+
+
+def test_every_training_item_comes_once_an_epoch_in_batches_of_the_size_asked_for(data_of):
+    sentences = sentences_of_many_lengths()
+    data = data_of(sentences)
+    loader = data.train_dataloader()
+    for _epoch in range(2):
+        batches = contents(loader)
+        assert sorted(flat(batches)) == sorted(sentences)
+        assert sorted(map(len, batches)) == [3] + [8] * 25
+        assert len(loader) == len(batches) == data.steps_per_epoch
+
+
+def test_order_differs_between_epochs_and_seeds_and_is_the_same_for_one_seed(data_of):
+    def epochs(seed):
+        loader = data_of(sentences_of_many_lengths(), seed=seed).train_dataloader()
+        return contents(loader), contents(loader)
+
+    first, second = epochs(seed=1)
+    assert first != second
+    assert epochs(seed=1) == (first, second)
+    assert epochs(seed=2)[0] != first
+
+
+def test_batches_come_in_random_order_but_hold_similar_lengths(data_of):
+    batches = contents(data_of(sentences_of_many_lengths()).train_dataloader())
+    shortest, longest = zip(*((min(map(len, b)), max(map(len, b))) for b in batches), strict=True)
+    # sorted lengths 1 .. 40 cut into batches: the spreads cannot add up to more than the whole range
+    assert sum(longest) - sum(shortest) <= 39
+    assert list(longest) != sorted(longest)
+
+
+def test_batch_mates_change_when_there_are_more_items_than_a_pool_of_batches(data_of):
+    loader = data_of([[f"item{k}"] for k in range(220)], batch_size=2).train_dataloader()
+    pairs = [{frozenset(map(tuple, batch)) for batch in contents(loader)} for _epoch in range(2)]
+    assert len(pairs[0] & pairs[1]) < 20
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_scoring_takes_every_item_once_in_order_of_length(data_of, split):
+    sentences = sentences_of_many_lengths(30)
+    found = flat(contents(data_of(sentences, dev=sentences).batches(split)))
+    assert sorted(found) == sorted(sentences)
+    assert list(map(len, found)) == sorted(map(len, sentences))
+
+
+def test_a_fraction_takes_the_same_items_for_a_seed_and_says_so(data_of):
+    sentences = sentences_of_many_lengths(40)
+
+    def kept(seed):
+        data = data_of(sentences, fraction=0.25, seed=seed)
+        assert data.counts()["train"] == {"original": 40, "used": 10}
+        assert data.counts()["dev"] == {"original": 1, "used": 1}
+        return [item.tokens for item in data.items["train"]]
+
+    assert kept(1) == kept(1) != kept(2)
+    assert kept(1) == [s for s in sentences if s in kept(1)], "in the order of the file"
+
+
+def test_a_tiny_fraction_still_leaves_one_item_and_its_words_make_the_vocabulary(data_of):
+    data = data_of([[f"item{k}"] * 2 for k in range(5)], fraction=0.01)
+    (item,) = data.items["train"]
+    assert set(data.vocabulary.ids) == set(item.tokens)
+
+
+def test_ids_and_mask_of_a_batch_token_by_token(data_of):
+    data = data_of([["aa", "b", "é", "aa"], ["b"]])
+    text = data.text([["aa", "b", "é"], ["b"]])
+    known = data.vocabulary.ids
+    assert text.mask.tolist() == [[True, True, True], [True, False, False]]
+    assert text.lengths.tolist() == [3, 1]
+    assert text.word_ids.tolist() == [[known["aa"], known["b"], 1], [known["b"], 0, 0]]
+    letters = {"aa": [98, 98], "b": [99], "é": [196, 170]}  # bytes plus one, as 0 is no character
+    marked = {word: [259, *ids, 260] + [PADDING] * (2 - len(ids)) for word, ids in letters.items()}
+    assert text.char_ids.tolist() == [[marked["aa"], marked["b"], marked["é"]], [marked["b"], [0] * 4, [0] * 4]]
+    assert text.layers is None
+
+
+def test_layers_of_a_batch_are_the_bilms_own_and_zero_on_padding(data_of, tiny_bilm, tmp_path):
+    data = data_of([["a", "long", "one", "."], ["short"]])
+    filled = data.use_layers(LayerStore(tmp_path / "store", tiny_bilm, dtype="float32"), ["train"])
+    assert (filled.computed, filled.read) == (5, 0)
+    (batch,) = data.train_dataloader()
+    assert batch.text.layers.shape == (2, tiny_bilm.n_layers, 4, tiny_bilm.dim)
+    for row, sentence in zip(batch.text.layers, batch.text.tokens, strict=True):
+        (own,) = tiny_bilm.layers([sentence])
+        torch.testing.assert_close(row[:, : len(sentence)], own)
+        assert not row[:, len(sentence) :].any()
+
+
+def test_a_batch_moves_with_all_its_tensors(data_of):
+    (batch,) = islice(data_of([["a", "b"]]).train_dataloader(), 1)
+    moved = batch.to("meta")
+    assert {x.device.type for x in (moved.labels, moved.text.mask, moved.text.word_ids, moved.text.char_ids)} == {"meta"}
+    assert moved.gold == [2]

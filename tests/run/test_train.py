@@ -1,0 +1,177 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks import train
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import load
+
+REPO = Path(__file__).parents[2]
+
+
+def rows_of(tmp_path: Path, status: str = "finished") -> list[dict[str, Any]]:
+    return load(tmp_path / "outputs" / "rows", status)
+
+
+@pytest.mark.parametrize("task", ["sst5", "ner"])
+def test_a_run_leaves_one_complete_row(composed: Any, tmp_path: Path, task: str) -> None:
+    value = train.run(composed(f"task={task}", "elmo.placement=both", "test=true"))
+    (row,) = rows_of(tmp_path)
+    assert row["scores"]["dev"][row["metric"]] == value
+    assert set(row["scores"]) == {"dev", "test"}
+    assert set(row["elmo"]["weights"]) == {"input", "output"}
+    assert sum(row["elmo"]["weights"]["input"]["s"]) == pytest.approx(1)
+    assert row["data"]["train"]["used"] == round(0.1 * row["data"]["train"]["original"])
+    assert row["layers"]["computed"] > 0
+    assert row["layers"]["read"] == 0
+    assert len(row["curve"]) == row["epochs"] == 2
+    best = max(row["curve"], key=lambda point: point["dev"][row["metric"]])
+    assert best["dev"][row["metric"]] == value
+    assert row["config"]["task"]["name"] == task
+    assert row["parameters"] > 0
+
+
+def test_the_test_set_is_shut_by_default(composed: Any, tmp_path: Path) -> None:
+    train.run(composed())
+    assert set(rows_of(tmp_path)[0]["scores"]) == {"dev"}
+
+
+def test_a_finished_run_is_not_repeated_unless_forced(
+    composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    first = train.run(composed())
+    ran = []
+    real = train.experiment
+    monkeypatch.setattr(train, "experiment", lambda *a: ran.append(1) or real(*a))
+    assert train.run(composed()) == first
+    assert "already there" in capsys.readouterr().out
+    assert not ran
+    train.run(composed("test=true"))  # the row lacks the test scores
+    train.run(composed("force=true"))
+    assert len(ran) == 2
+    assert len(rows_of(tmp_path)) == 1
+
+
+def test_lambda_as_whole_and_as_decimal_number_is_one_run(composed: Any, tmp_path: Path) -> None:
+    for value in ("1", "1.0"):
+        train.run(composed(f"elmo.lambda={value}"))
+    assert len(rows_of(tmp_path)) == 1
+
+
+def test_baselines_do_not_multiply_with_elmo_settings(composed: Any, tmp_path: Path) -> None:
+    for value in ("0", "1"):
+        train.run(composed("elmo.placement=none", f"elmo.lambda={value}", "elmo.mix=last"))
+    (row,) = rows_of(tmp_path)
+    assert row["bilm"] is None
+    assert row["elmo"]["weights"] == {}
+
+
+def test_one_pass_of_the_bilm_serves_placements_mixes_and_seeds(
+    composed: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    train.run(composed("elmo.placement=both", "data.fraction=1.0", "trainer.max_epochs=1"))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the biLM was run again")
+
+    monkeypatch.setattr(BiLM, "layers", refuse)
+    for override in ("elmo.placement=input", "elmo.mix=layer_1", "seed=2"):
+        train.run(composed(override))
+    assert [row["layers"]["computed"] for row in rows_of(tmp_path)].count(0) == 3
+
+
+def test_one_seed_is_bit_identical_and_another_is_not(composed: Any, tmp_path: Path) -> None:
+    train.run(composed())
+    before = rows_of(tmp_path)[0]
+    train.run(composed("force=true"))
+    after = rows_of(tmp_path)[0]
+    assert [{**p, "seconds": 0} for p in before["curve"]] == [{**p, "seconds": 0} for p in after["curve"]]
+    train.run(composed("seed=2"))
+    assert len({row["curve"][0]["train_loss"] for row in rows_of(tmp_path)}) == 2
+
+
+def test_a_crash_leaves_a_failed_row_and_is_raised(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    def crash(*_: Any) -> None:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(train, "score", crash)
+    with pytest.raises(ZeroDivisionError):
+        train.run(composed())
+    (row,) = rows_of(tmp_path, "failed")
+    assert "in the middle" in row["error"]
+    assert rows_of(tmp_path) == []
+    monkeypatch.undo()
+    train.run(composed())
+    assert rows_of(tmp_path, "failed") == []
+    assert len(rows_of(tmp_path)) == 1
+
+
+def test_bad_data_leaves_no_row(composed: Any, tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        path = tmp_path / "data" / "sst" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("(3 (2 fine) (2 .))\n(3 (2 broken\n")
+    with pytest.raises(UserError, match=r"train\.txt:2: malformed tree"):
+        train.run(composed("data=local", f"data.root={tmp_path / 'data'}"))
+    assert list((tmp_path / "outputs" / "rows").iterdir()) == []
+
+
+def test_a_results_folder_that_cannot_be_written_is_named_before_any_work(composed: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"results\.dir"):
+        train.run(composed(f"results.dir={tmp_path / 'file' / 'rows'}"))
+
+
+def test_the_stored_model_holds_no_bilm_and_predicts_the_scores_of_the_row(composed: Any, tmp_path: Path) -> None:
+    from safetensors import safe_open
+
+    train.run(composed())
+    (file,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")
+    with safe_open(file, "pt") as tensors:
+        assert not any("bilm" in name or "lstms" in name for name in tensors.keys())  # noqa: SIM118
+        assert any("mixes.input.w" in name for name in tensors.keys())  # noqa: SIM118
+
+
+def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path: Path) -> None:
+    small = ["task.data.batch_size=8", "task.model.n_samples=50", "trainer.max_steps=20", "trainer.max_epochs=1"]
+    sizes = ["bilm.options.lstm.dim=12", "bilm.options.lstm.projection_dim=6"]
+    value = train.run(composed("task=lm", "trainer.val_check_interval=10", *small, *sizes))
+    (row,) = rows_of(tmp_path)
+    assert row["scores"]["dev"]["perplexity"] == value
+    assert {"forward", "backward"} <= set(row["scores"]["dev"])
+    (folder,) = (tmp_path / "outputs" / "runs").glob("*/bilm")
+    assert BiLM.load(folder).layers([["Hello", "."]])[0].shape == (3, 2, 12)
+    assert (folder / "vocabulary.txt").read_text().startswith("<S>\n</S>\n<UNK>\n")
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_row_and_can_be_run_again(composed: Any, tmp_path: Path) -> None:
+    outputs = tmp_path / "outputs"
+    command = [sys.executable, "run.py", "task=ner", f"paths.outputs={outputs}", f"bilm.path={tmp_path / 'bilm'}"]
+    command += ["words=random", "trainer.progress=false", "trainer.threads=1"]
+    process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 120
+    while not list(outputs.glob("runs/*/model.safetensors")) and time.time() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not list(outputs.glob("rows/*.json"))
+    done = subprocess.run([*command, "trainer.max_epochs=1"], cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(next(outputs.glob("rows/*.json")).read_text())
+    assert row["status"] == "finished"
+    assert row["layers"]["computed"] == 0  # what the killed run had stored is used
+
+
+def test_layers_that_do_not_fit_the_limit_stop_the_run_before_any_is_written(composed: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
+        train.run(composed("bilm.store.limit_gb=0.000001"))
+    assert not list((tmp_path / "outputs").glob("layers/**/*.bin"))

@@ -1,0 +1,65 @@
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks import train
+
+wandb = pytest.importorskip("wandb")
+
+
+def records(path: Path) -> Iterator[Any]:
+    """The records of an offline run: a 7-byte header, then LevelDB log blocks of 32,768 bytes."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    data = path.read_bytes()
+    position, parts = 7, b""
+    while position + 7 <= len(data):
+        room = 32768 - position % 32768
+        if room < 7:
+            position += room
+            continue
+        length, kind = struct.unpack("<HB", data[position + 4 : position + 7])
+        parts += data[position + 7 : position + 7 + length]
+        position += 7 + length
+        if kind in (1, 4):  # a whole record, or the last part of one
+            yield Record.FromString(parts)
+            parts = b""
+
+
+def read_run(path: Path) -> tuple[dict[str, Any], dict[str, list[float]], Any]:
+    config: dict[str, Any] = {}
+    history: dict[str, list[float]] = {}
+    run = None
+    for record in records(path):
+        kind = record.WhichOneof("record_type")
+        if kind == "run":
+            run = record.run
+        items = record.run.config.update if kind == "run" else record.config.update if kind == "config" else ()
+        for item in items:
+            config[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
+        for item in record.history.item if kind == "history" else ():
+            history.setdefault(item.key or "/".join(item.nested_key), []).append(json.loads(item.value_json))
+    return config, history, run
+
+
+@pytest.mark.slow
+def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(composed: Any, tmp_path: Path) -> None:
+    for value in ("0.001", "1"):
+        train.run(composed("elmo.placement=both", f"elmo.lambda={value}", "logger=wandb"))
+    files = sorted((tmp_path / "outputs").glob("runs/*/wandb/offline-run-*/run-*.wandb"))
+    assert len(files) == 2  # one W&B run for each run, though both ran in one process
+    seen = set()
+    for file in files:
+        config, history, run = read_run(file)
+        seen.add(config["elmo"]["lambda"])
+        assert config["task"]["name"] == "sst5"
+        assert len(history["dev/accuracy"]) == 2
+        assert len(history["elmo/input/gamma"]) == len(history["elmo/output/s_2"]) == 2
+        assert "best/dev/accuracy" in history
+        assert run.run_group == "sst5-sample-cpu"
+        assert {"placement=both", "mix=scalar", f"lambda={config['elmo']['lambda']:g}"} <= set(run.tags)
+    assert seen == {0.001, 1}

@@ -1,0 +1,203 @@
+from collections import Counter
+
+import pytest
+import torch
+
+from elmo_tasks.batch import Text
+from elmo_tasks.bilm.chars import character_id_table
+from elmo_tasks.data.ner import NerBatch, NerItem, NerReader
+from elmo_tasks.data.tags import bioes_tags
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.errors import UserError
+from elmo_tasks.models.crf_tagger import CrfTagger, TaggerOutput
+from elmo_tasks.nn.embedding import WordEmbedding
+
+IOB1 = """-DOCSTART- -X- -X- O
+
+Ann NNP I-NP I-PER
+Lee NNP I-NP I-PER
+Bo NNP I-NP B-PER
+met VBD I-VP O
+Oslo NNP I-NP I-LOC
+Reuters NNP I-NP I-ORG
+
+Lund NNP I-NP I-LOC
+Oslo NNP I-NP B-LOC
+Oslo NNP I-NP B-LOC
+"""
+ITEMS = [
+    NerItem(
+        ["Ann", "Lee", "Bo", "met", "Oslo", "Reuters"],
+        [(0, 2, "PER"), (2, 3, "PER"), (4, 5, "LOC"), (5, 6, "ORG")],
+    ),
+    NerItem(["Lund", "Oslo", "Oslo"], [(0, 1, "LOC"), (1, 2, "LOC"), (2, 3, "LOC")]),
+]
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, split="train", reader=None):
+        path = tmp_path / f"{split}.conll"
+        path.write_text(text, "utf-8")
+        return (reader or NerReader()).read_file(path, split)
+
+    return read
+
+
+def test_adjacent_entities_are_told_apart_in_iob1(read):
+    assert read(IOB1) == ITEMS
+
+
+def test_the_same_items_come_from_two_columns_in_other_schemes(read):
+    iob2 = ["B-PER I-PER B-PER O B-LOC B-ORG", "B-LOC B-LOC B-LOC"]
+    bioul = ["B-PER L-PER U-PER O U-LOC U-ORG", "U-LOC U-LOC U-LOC"]
+    for scheme in (iob2, bioul):
+        lines = [
+            "\n".join(f"{word}\t{tag}" for word, tag in zip(item.tokens, tags.split(), strict=True))
+            for item, tags in zip(ITEMS, scheme, strict=True)
+        ]
+        assert read("\n\t\n".join(lines)) == ITEMS
+
+
+@pytest.mark.parametrize("tag", ["PER", "X-PER", "I-", "0"])
+def test_an_unknown_tag_is_refused_with_its_line(read, tag):
+    with pytest.raises(UserError, match=rf"train\.conll:4: unknown tag '{tag}'; expected O, or B-"):
+        read(f"Ann I-PER\n\nthe O\ncat {tag}\n")
+
+
+def test_an_entity_type_that_training_does_not_have_is_refused_in_dev(read):
+    reader = NerReader()
+    read(IOB1, "train", reader)
+    assert read("Bo B-PER\n", "dev", reader) == [NerItem(["Bo"], [(0, 1, "PER")])]
+    with pytest.raises(UserError, match=r"dev\.conll:2: unknown entity type 'MISC'; the training set has LOC, ORG, PER"):
+        read("the O\nFinnish I-MISC\n", "dev", reader)
+
+
+NUMBERS = {"O": 0, "B-PER": 1, "I-PER": 2, "B-ORG": 3, "I-ORG": 4, "B-LOC": 5, "I-LOC": 6, "B-MISC": 7, "I-MISC": 8}
+
+
+def test_hub_rows_may_name_or_number_their_tags():
+    tags = [["B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-ORG"], ["B-LOC"] * 3]
+    for of_tag in (str, NUMBERS.__getitem__):
+        rows = [
+            {"tokens": item.tokens, "ner_tags": [of_tag(tag) for tag in row]}
+            for item, row in zip(ITEMS, tags, strict=True)
+        ]
+        assert NerReader().read_rows(rows, "hub", "train") == ITEMS
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"tokens": ["a"]}, "expected the columns tokens and ner_tags"),
+        ({"tokens": ["a"], "ner_tags": None}, "expected the columns tokens and ner_tags"),
+        ({"tokens": ["a"], "ner_tags": [9]}, "expected the columns tokens and ner_tags"),
+        ({"tokens": ["a"], "ner_tags": [-1]}, "expected the columns tokens and ner_tags"),
+        ({"tokens": ["a", "b"], "ner_tags": [0]}, "2 tokens but 1 tags"),
+        ({"tokens": [], "ner_tags": []}, "an empty sentence"),
+        ({"tokens": ["a", ""], "ner_tags": [0, 0]}, "an empty token"),
+        ({"tokens": ["a", "b"], "ner_tags": ["O", "Q"]}, "token 1: unknown tag 'Q'"),
+    ],
+)
+def test_malformed_hub_rows_are_refused_by_number(row, said):
+    with pytest.raises(UserError, match=f"hub row 1.*{said}"):
+        NerReader().read_rows([{"tokens": ["a"], "ner_tags": [0]}, row], "hub", "train")
+
+
+def text_of(items):
+    lengths = torch.tensor([len(item.tokens) for item in items])
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    table = character_id_table([token for item in items for token in item.tokens])
+    char_ids = torch.zeros(*mask.shape, table.shape[1], dtype=torch.long)
+    char_ids[mask] = table
+    return Text([item.tokens for item in items], torch.randint(2, 9, mask.shape), char_ids, mask, None)
+
+
+@pytest.fixture
+def reader():
+    reader = NerReader()
+    reader.kinds = {"PER", "LOC", "ORG"}
+    reader.model_parts(ITEMS)
+    return reader
+
+
+def test_a_batch_holds_bioes_numbers_for_the_crf_and_iob2_for_the_metric(reader):
+    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    names = [[reader.tags[k] for k in row] for row in batch.tags.tolist()]
+    assert names == [
+        ["B-PER", "E-PER", "S-PER", "O", "S-LOC", "S-ORG"],
+        ["S-LOC", "S-LOC", "S-LOC", "O", "O", "O"],
+    ]
+    assert batch.gold == [["B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-ORG"], ["B-LOC"] * 3]
+
+
+def tagger(tags):
+    return CrfTagger(
+        words=WordEmbedding(torch.randn(9, 4), trainable=True),
+        elmo=Elmo(placement="none", n_layers=0, dim=0),
+        tags=tags,
+        char_dim=3,
+        char_filters=5,
+        char_width=3,
+        hidden=[6, 7],
+        dropout=0.5,
+    )
+
+
+def test_tags_are_numbered_alike_by_reader_and_model_whatever_the_order_of_types(reader):
+    assert tagger(reader.tags).tags == bioes_tags(["ORG", "PER", "LOC"])
+
+
+def test_emissions_are_those_of_the_layers_run_one_after_the_other_on_each_sentence_alone(reader):
+    text = text_of(ITEMS)
+    model = tagger(reader.tags).eval()
+    emissions = model(NerBatch(text, torch.zeros(1), [])).emissions
+    characters = model.characters(text)
+    for row, ids, chars, item in zip(emissions, text.word_ids, characters, ITEMS, strict=True):
+        n = len(item.tokens)
+        x = torch.cat([model.words.weight[ids[:n]], chars[:n]], dim=1)[None]
+        for layer in model.layers:
+            x, _ = layer.lstm(x)
+        torch.testing.assert_close(row[:n], x[0] @ model.to_tags.weight.T + model.to_tags.bias)
+
+
+def test_certain_emissions_decode_to_gold_and_the_loss_is_a_mean_over_sentences(reader):
+    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    model = tagger(reader.tags).eval()
+    certain = TaggerOutput(50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float())
+    assert model.decode(certain, batch) == batch.gold
+    out = model(batch)
+    apart = [
+        model.crf.loss(row[None, :n], tags[None, :n], torch.ones(1, n, dtype=torch.bool))
+        for row, tags, n in zip(out.emissions, batch.tags, batch.text.lengths.tolist(), strict=True)
+    ]
+    torch.testing.assert_close(model.loss(out, batch), sum(apart)[0] / 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "sentences", "tokens", "entities"),
+    [
+        ("conll2003/eng.train", 14041, 203621, {"LOC": 7140, "MISC": 3438, "ORG": 6321, "PER": 6600}),
+        ("conll2003/eng.testa", 3250, 51362, {"LOC": 1837, "MISC": 922, "ORG": 1341, "PER": 1842}),
+        ("conll2003/eng.testb", 3453, 46435, {"LOC": 1668, "MISC": 702, "ORG": 1661, "PER": 1617}),
+        (
+            "wnut17/wnut17train.conll",
+            *(3394, 62730),
+            {"person": 660, "location": 548, "group": 264, "corporation": 221, "product": 142, "creative-work": 140},
+        ),
+        (
+            "wnut17/emerging.dev.conll",
+            *(1009, 15733),
+            {"person": 470, "location": 74, "group": 39, "corporation": 34, "product": 114, "creative-work": 105},
+        ),
+        (
+            "wnut17/emerging.test.annotated",
+            *(1287, 23394),
+            {"person": 429, "location": 150, "group": 165, "corporation": 66, "product": 127, "creative-work": 142},
+        ),
+    ],
+)
+def test_the_real_sets_have_their_published_sizes(shared, file, sentences, tokens, entities):
+    items = NerReader().read_file(shared / "data" / file, "train")
+    assert (len(items), sum(len(item.tokens) for item in items)) == (sentences, tokens)
+    assert Counter(kind for item in items for _, _, kind in item.spans) == entities

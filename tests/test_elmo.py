@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+import torch
+
+from elmo_tasks.batch import Text
+from elmo_tasks.elmo import Elmo, ScalarMix
+from elmo_tasks.errors import UserError
+
+B, L, T, D = 3, 3, 4, 6
+LENGTHS = [4, 1, 3]
+W, GAMMA = [0.3, -1.2, 0.8], 1.7
+
+
+@pytest.fixture
+def text():
+    mask = torch.arange(T) < torch.tensor(LENGTHS).unsqueeze(1)
+    layers = (torch.randn(B, L, T, D) * 2 + 1) * mask[:, None, :, None]
+    words = [["w"] * n for n in LENGTHS]
+    return Text(tokens=words, word_ids=mask.long(), char_ids=None, mask=mask, layers=layers)
+
+
+def mix_of(kind, layer_norm=False):
+    mix = ScalarMix(n_layers=L, mix=kind, layer_norm=layer_norm)
+    with torch.no_grad():
+        mix.gamma.fill_(GAMMA)
+        if kind == "scalar":
+            mix.w.copy_(torch.tensor(W))
+    return mix
+
+
+def shares(kind):
+    if kind == "scalar":
+        return np.exp(W) / np.exp(W).sum()
+    return {
+        "mean": np.full(L, 1 / 3),
+        "last": np.array([0, 0, 1]),
+        "layer_0": np.array([1, 0, 0]),
+        "layer_1": np.array([0, 1, 0]),
+    }[kind]
+
+
+def oracle(kind, layers, layer_norm):
+    mixed = np.zeros((B, T, D))
+    for k, share in enumerate(shares(kind)):
+        vectors = [layers[b, k, t] for b in range(B) for t in range(LENGTHS[b])]
+        mean, deviation = (np.mean(vectors), np.std(vectors)) if layer_norm else (0, 1)
+        for b in range(B):
+            for t in range(LENGTHS[b]):
+                mixed[b, t] += GAMMA * share * (layers[b, k, t] - mean) / deviation
+    return mixed
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_0", "layer_1"])
+def test_a_mix_is_gamma_times_the_weighted_sum_and_zero_on_padding(text, kind, layer_norm):
+    found = mix_of(kind, layer_norm)(text.layers, text.mask).detach().numpy()
+    np.testing.assert_allclose(found, oracle(kind, text.layers.double().numpy(), layer_norm), atol=1e-5)
+    assert (found[~text.mask.numpy()] == 0).all()
+
+
+def test_garbage_in_the_padding_does_not_touch_the_normalised_mix(text):
+    mix = mix_of("scalar", layer_norm=True)
+    expected = mix(text.layers, text.mask)
+    garbage = text.layers + 100 * ~text.mask[:, None, :, None]
+    torch.testing.assert_close(mix(garbage, text.mask), expected)
+
+
+def test_training_starts_at_the_plain_mean(text):
+    mix = ScalarMix(n_layers=L)
+    torch.testing.assert_close(mix(text.layers, text.mask), text.layers.mean(dim=1))
+    assert mix.weights() == {"s": pytest.approx([1 / 3] * 3), "gamma": 1.0}
+
+
+@pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_1"])
+def test_only_scalar_learns_w_and_all_learn_gamma(text, kind):
+    mix = mix_of(kind)
+    mix(text.layers, text.mask).square().sum().backward()
+    learned = {name for name, p in mix.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
+    assert learned == ({"gamma", "w"} if kind == "scalar" else {"gamma"})
+
+
+@pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_0"])
+def test_weights_are_reported_as_plain_numbers(kind):
+    weights = mix_of(kind).weights()
+    assert weights["s"] == pytest.approx(shares(kind).tolist(), abs=1e-6)
+    assert weights["gamma"] == pytest.approx(GAMMA)
+    assert all(type(x) is float for x in [*weights["s"], weights["gamma"]])
+
+
+@pytest.mark.parametrize("kind", ["layer_3", "layer_9"])
+def test_a_layer_that_is_not_there_is_refused_with_the_choices(kind):
+    with pytest.raises(UserError, match=rf"elmo\.mix={kind}: .*layer_0, layer_1, layer_2$"):
+        ScalarMix(n_layers=L, mix=kind)
+
+
+def elmo_of(placement, **kwargs):
+    elmo = Elmo(placement=placement, n_layers=L, dim=D, **kwargs)
+    for k, mix in enumerate(elmo.mixes.values()):
+        with torch.no_grad():
+            mix.gamma.fill_(k + 2)
+            if mix.w is not None:
+                mix.w.copy_(torch.tensor(W) * (k + 1))
+    return elmo
+
+
+def test_without_elmo_the_very_same_object_comes_back(text):
+    elmo = elmo_of("none")
+    x = torch.randn(B, T, 5)
+    assert elmo.at_input(x, text) is x
+    assert elmo.at_output(x, text) is x
+    assert list(elmo.parameters()) == []
+    assert (elmo.input_dim, elmo.output_dim) == (0, 0)
+    assert elmo.penalty() == 0
+    assert elmo.weights() == {}
+
+
+@pytest.mark.parametrize(("placement", "input_dim", "output_dim"), [("input", D, 0), ("output", 0, D), ("both", D, D)])
+def test_each_place_in_use_gets_the_mix_beside_what_is_there(text, placement, input_dim, output_dim):
+    elmo = elmo_of(placement)
+    x = torch.randn(B, T, 5)
+    assert (elmo.input_dim, elmo.output_dim) == (input_dim, output_dim)
+    for place, method, dim in (("input", elmo.at_input, input_dim), ("output", elmo.at_output, output_dim)):
+        found = method(x, text)
+        assert found.shape == (B, T, 5 + dim)
+        torch.testing.assert_close(found[:, :, :5], x)
+        if dim:
+            torch.testing.assert_close(found[:, :, 5:], elmo.mixes[place](text.layers, text.mask))
+        else:
+            assert found is x
+
+
+def test_the_places_have_weights_of_their_own(text):
+    elmo = elmo_of("both")
+    x = torch.randn(B, T, 0)
+    assert (elmo.at_input(x, text) - elmo.at_output(x, text)).abs().max() > 0.1
+    elmo.at_input(x, text).square().sum().backward()
+    assert elmo.mixes["input"].w.grad is not None
+    assert elmo.mixes["output"].w.grad is None
+    assert elmo.weights().keys() == {"input", "output"}
+
+
+@pytest.mark.parametrize(("placement", "factors"), [("input", [1]), ("output", [1]), ("both", [1, 2])])
+def test_the_penalty_is_lambda_times_the_squared_raw_scalars_of_all_places(placement, factors):
+    elmo = elmo_of(placement, l2=0.01)
+    expected = 0.01 * sum((factor * w) ** 2 for factor in factors for w in W)
+    assert elmo.penalty().item() == pytest.approx(expected, rel=1e-5)
+    elmo.penalty().backward()
+    assert all(mix.gamma.grad is None for mix in elmo.mixes.values())
+
+
+@pytest.mark.parametrize("kind", ["mean", "last", "layer_1"])
+def test_a_mix_without_learned_scalars_is_not_penalised(kind):
+    assert float(elmo_of("both", mix=kind, l2=0.5).penalty()) == 0
+
+
+def test_dropout_falls_on_the_elmo_vector_in_training_only(text):
+    elmo = elmo_of("input", dropout=0.5)
+    x = torch.ones(B, T, 5)
+    whole = elmo.eval().at_input(x, text)
+    dropped = elmo.train().at_input(x, text)
+    assert torch.equal(dropped[:, :, :5], x)
+    kept = dropped[:, :, 5:] != 0
+    assert 0.2 < kept[text.mask].float().mean() < 0.8
+    torch.testing.assert_close(dropped[:, :, 5:][kept], 2 * whole[:, :, 5:][kept])

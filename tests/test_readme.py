@@ -1,0 +1,50 @@
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from elmo_tasks import report
+from elmo_tasks.config import validate
+
+REPO = Path(__file__).parents[1]
+README = (REPO / "README.md").read_text("utf-8")
+COMMANDS = [
+    line.split(" #")[0].strip()
+    for block in re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    for line in block.splitlines()
+]
+RUNS = sorted({part.strip() for line in COMMANDS for part in line.split("&&") if "run.py" in part})
+
+
+def test_there_are_two_commands_that_do_everything() -> None:
+    for name, ending in (("run", "python run.py task=sst5 elmo.placement=both"), ("test", "python -m pytest")):
+        (command,) = re.findall(rf"<!-- command: {name} -->\n```bash\n(.*)\n```", README)
+        assert command.startswith("pip install -c constraints.txt")
+        assert command.endswith(ending)
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_each_run_of_the_readme_composes_to_a_valid_configuration(command: str) -> None:
+    words = [word.replace("DIR", "folder") for word in shlex.split(command)[2:] if word != "-m"]
+    first_of_sweep = [re.sub(r"=([^=,]+),.*", r"=\1", word) for word in words]
+    with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
+        validate(compose("config", first_of_sweep))
+
+
+def test_the_python_example_runs() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    names: dict[str, object] = {}
+    exec(example, names)
+    (layers,) = names["layers"]  # type: ignore[misc]
+    assert tuple(layers.shape) == (3, 3, 256)
+
+
+def test_the_results_are_those_of_the_committed_rows() -> None:
+    assert report.renew(README, report.render(REPO / "experiments" / "rows")) == README
+
+
+def test_every_file_that_the_readme_links_to_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (REPO / target).exists(), target

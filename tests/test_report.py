@@ -1,0 +1,46 @@
+from typing import Any
+
+import pytest
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.report import BEGIN, END, mix_table, renew, results_table
+
+
+def row(seed: int, dev: float, test: float | None = None, placement: str = "input") -> dict[str, Any]:
+    scores = {"dev": {"f1": dev}} | ({} if test is None else {"test": {"f1": test}})
+    weights = {"input": {"s": [0.5, 0.25, 0.25], "gamma": 1.0 + seed}} if placement == "input" else {}
+    return {
+        "task": "ner",
+        "seed": seed,
+        "scale": "cpu",
+        "metric": "f1",
+        "scores": scores,
+        "data": {"name": "local", "train": {"original": 1000, "used": 100}},
+        "bilm": {"state": "reset"},
+        "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
+        "config": {"elmo": {"lambda": 0.1}},
+    }
+
+
+def test_a_cell_is_the_mean_and_sample_deviation_over_seeds() -> None:
+    table = results_table([row(1, 80.0, 70.0), row(2, 82.0, 74.0), row(1, 50.0, placement="none")])
+    lines = table.splitlines()
+    assert (
+        lines[2]
+        == "| ner | local | cpu | 100 of 1,000 | input, scalar, lambda 0.1 | 2 | f1 | 81.00 ± 1.41 | 72.00 ± 2.83 |"
+    )
+    assert lines[3] == "| ner | local | cpu | 100 of 1,000 | none | 1 | f1 | 50.00 | - |"
+
+
+def test_a_score_that_some_seeds_lack_is_left_open() -> None:
+    assert results_table([row(1, 80.0, 70.0), row(2, 82.0)]).splitlines()[2].endswith("| 81.00 ± 1.41 | - |")
+
+
+def test_mixes_are_averaged_over_seeds() -> None:
+    assert mix_table([row(1, 0.0), row(2, 0.0)]).splitlines()[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
+
+
+def test_only_what_is_between_the_markers_is_renewed() -> None:
+    assert renew(f"a{BEGIN}old{END}b", "new") == f"a{BEGIN}\n\nnew\n\n{END}b"
+    with pytest.raises(UserError, match="has no"):
+        renew("a", "new")

@@ -11,11 +11,13 @@ import torch
 from hydra.utils import instantiate
 from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import nn
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
-from elmo_tasks.bilm.store import LayerStore
+from elmo_tasks.bilm.store import LayerStore, TokenStore
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
@@ -55,12 +57,13 @@ def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
     return bilm.to("cuda") if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else bilm
 
 
-def build_store(cfg: dict[str, Any], bilm: BiLM | None) -> LayerStore | None:
-    """The layer store of this biLM, or None."""
+def build_store(cfg: dict[str, Any], bilm: BiLM | None) -> LayerStore | TokenStore | None:
+    """The store of this biLM's layers (or of its token layer alone), or None."""
     if bilm is None:
         return None
     store = cfg["bilm"]["store"]
-    return LayerStore(
+    kind = LayerStore if store["keep"] == "layers" else TokenStore
+    return kind(
         Path(store["dir"]),
         bilm,
         state=cfg["bilm"]["state"],
@@ -121,13 +124,30 @@ def build_model(cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None)
     else:
         parts["elmo"] = elmo
     model: nn.Module = instantiate(cfg["task"]["model"], **parts, _convert_="all")
+    if cfg["task"].get("lm", {}).get("init") is not None:
+        start_from(model, Path(cfg["task"]["lm"]["init"]))
     return model
+
+
+def start_from(model: nn.Module, path: Path) -> None:
+    """Take over the weights of an earlier run, its ``model.safetensors``.
+
+    Raises:
+        UserError: if the file is missing, damaged or of another model.
+    """
+    try:
+        model.load_state_dict(load_file(path))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise UserError(f"task.lm.init={path}: not the weights of this model ({str(error).splitlines()[0]})") from error
 
 
 def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:
     """The training loop body."""
     return TaskModule(
-        model=model, metric=instantiate(cfg["task"]["metric"]), optimizer=instantiate(cfg["task"]["optimizer"])
+        model=model,
+        metric=instantiate(cfg["task"]["metric"]),
+        optimizer=instantiate(cfg["task"]["optimizer"]),
+        decay=cfg["task"]["training"]["decay"],
     )
 
 

@@ -14,7 +14,7 @@ def hydra_sentence(error: BaseException) -> str:
     """What is wrong with a command line that Hydra refuses, and what it could have said."""
     key = getattr(error.__cause__, "full_key", None)
     parent = getattr(error.__cause__, "parent_node", None)
-    if key is not None and hasattr(parent, "keys"):
+    if key is not None and parent is not None:
         choices = ", ".join(str(k) for k in parent)
         return f"there is no key {key!r}; beside it there are {choices}"
     options = getattr(error, "options", None)

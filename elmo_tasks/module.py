@@ -22,10 +22,12 @@ class TaskModule(pl.LightningModule):
             section 3.1 of the paper: lambda times the squared scalars).
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
+        decay: let the learning rate fall linearly to zero over the run.
     """
 
-    def __init__(self, *, model: nn.Module, metric: Metric, optimizer: OptimizerFactory) -> None:
+    def __init__(self, *, model: nn.Module, metric: Metric, optimizer: OptimizerFactory, decay: bool = False) -> None:
         super().__init__()
+        self.decay = decay
         self.model = model
         self.metric = metric
         self.make_optimizer = optimizer
@@ -51,8 +53,13 @@ class TaskModule(pl.LightningModule):
             for layer, s in enumerate(weights["s"]):
                 self.log(f"elmo/{place}/s_{layer}", s)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+    def configure_optimizers(self) -> Any:
+        optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+        if not self.decay:
+            return optimizer
+        steps = int(self.trainer.estimated_stepping_batches)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
 @torch.no_grad()

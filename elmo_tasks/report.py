@@ -1,4 +1,4 @@
-"""Tables from rows: ``python -m elmo_tasks.report ROWS [README.md]`` prints them, or renews them between the markers."""
+"""Tables from rows: ``python -m elmo_tasks.report ROWS [README.md]`` prints them, or renews a document's block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def mix_table(rows: Iterable[Row]) -> str:
     for row in rows:
         for place in (row["elmo"] or {}).get("weights", ()):
             groups[(*_setting(row), place)].append(row)
-    lines = ["| task | data | training items | place | s (layer 0, 1, ...) | gamma |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| task | data | training items | place | s (layer 0, 1, ...) | gamma |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for (task, data, _, items, _, place), members in sorted(groups.items()):
         weights = [row["elmo"]["weights"][place] for row in members]
         s = ", ".join(f"{statistics.mean(layer):.3f}" for layer in zip(*(w["s"] for w in weights), strict=True))

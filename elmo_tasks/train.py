@@ -56,12 +56,12 @@ def run(config: DictConfig) -> float:
     keep_large_blocks()
     if cfg["trainer"]["threads"] is not None:
         torch.set_num_threads(cfg["trainer"]["threads"])
-    pl.seed_everything(cfg["seed"], workers=True, verbose=False)
     bilm = build_bilm(cfg)
     elmo = build_elmo(cfg, bilm)
     data = build_data(cfg)
-    digests = {"data_digest": data.digest, "bilm": None if bilm is None else [bilm.digest, cfg["bilm"]["state"]]}
-    run_id = f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{fingerprint(science(cfg, digests))}"
+    used = None if bilm is None else describe_bilm(cfg, bilm)
+    digest = fingerprint(science(cfg, {"data_digest": data.digest, "bilm": used}))
+    run_id = f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{digest}"
     path = Path(cfg["results"]["dir"]) / f"{run_id}.json"
     row = None if cfg["force"] else finished_row(path, needs_test=cfg["test"])
     if row is not None:
@@ -77,9 +77,7 @@ def run(config: DictConfig) -> float:
         "slug": slug(cfg),
         "seed": cfg["seed"],
         "scale": cfg["scale"]["name"],
-        "bilm": None
-        if bilm is None
-        else {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]},
+        "bilm": used,
         **provenance(),
         "config": cfg,
     }
@@ -96,6 +94,12 @@ def run(config: DictConfig) -> float:
     return float(row["scores"]["dev"][row["metric"]])
 
 
+def describe_bilm(cfg: dict[str, Any], bilm: BiLM) -> dict[str, Any]:
+    """What of the biLM can change a score."""
+    part = {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]}
+    return part | {"dtype": cfg["bilm"]["store"]["dtype"], "warm": bilm.warm_digest}
+
+
 def experiment(
     cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, elmo: Elmo | None, run_dir: Path
 ) -> dict[str, Any]:
@@ -105,6 +109,7 @@ def experiment(
         the measured part of the row.
     """
     start = time.perf_counter()
+    pl.seed_everything(cfg["seed"], workers=True, verbose=False)  # here, so that baseline and ELMo start alike
     data.read()
     splits = SPLITS if cfg["test"] else SPLITS[:2]
     filled = data.use_layers(build_store(cfg, bilm), splits) if isinstance(data, TaskData) else Filled()
@@ -117,6 +122,8 @@ def experiment(
         trainer = build_trainer(cfg, module, data, logger, [best])
         trainer.fit(module, datamodule=data)
         after_fit = time.perf_counter()
+        if best.best is None:
+            raise UserError("training ended before a dev score: raise trainer.max_epochs or trainer.max_steps")
         best.restore(model)
         scores = {split: score(model, metric, data.batches(split)) for split in splits[1:]}
         log_final(logger, scores)

@@ -98,7 +98,7 @@ def elmo_of(placement, **kwargs):
     for k, mix in enumerate(elmo.mixes.values()):
         with torch.no_grad():
             mix.gamma.fill_(k + 2)
-            if mix.w is not None:
+            if mix.mix == "scalar":
                 mix.w.copy_(torch.tensor(W) * (k + 1))
     return elmo
 

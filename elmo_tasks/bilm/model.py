@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -101,12 +101,18 @@ class BiLM(nn.Module):
         write_weights(self, Path(folder), dtype)
 
     @torch.no_grad()
-    def layers(self, sentences: Sequence[Sequence[str]], state: str = "reset") -> list[Tensor]:
+    def layers(
+        self,
+        sentences: Sequence[Sequence[str]],
+        state: str = "reset",
+        encode: Callable[[Sequence[str]], Tensor] | None = None,
+    ) -> list[Tensor]:
         """All layers of each sentence.
 
         Args:
             sentences: any number of token lists, of any lengths.
             state: ``reset``, ``warm`` or ``carry``.
+            encode: where the token vectors ``[n, P]`` of distinct words come from; None is the token encoder.
 
         Returns:
             float ``[L, T, D]`` for each sentence, in order.
@@ -116,7 +122,7 @@ class BiLM(nn.Module):
         start = self._initial_states(len(sentences), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
-        table = self.encoder.encode(list(word_rows))
+        table = (encode or self.encoder.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
         for rows in _batches([len(s) for s in marked]):
             ids = nn.utils.rnn.pad_sequence(

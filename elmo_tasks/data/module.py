@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table
-from elmo_tasks.bilm.store import Filled, LayerStore
+from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
 from elmo_tasks.data.source import SPLITS, Files, Hub, Reader
 from elmo_tasks.data.words import WordVectors
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -55,7 +54,7 @@ class TaskData(pl.LightningDataModule):
         self.reader, self.words, self.batch_size, self.seed, self.fraction = reader, words, batch_size, seed, fraction
         self.source = Hub(**sources) if hub else Files(root, sources)
         self.digest = self.source.digest
-        self.store: LayerStore | None = None
+        self.store: LayerStore | TokenStore | None = None
 
     def read(self) -> None:
         """Read all splits, cut the training set, build the vocabulary."""
@@ -73,7 +72,7 @@ class TaskData(pl.LightningDataModule):
             tokens["train"], [*tokens["dev"], *tokens["test"]]
         )
 
-    def use_layers(self, store: LayerStore | None, splits: Sequence[str]) -> Filled:
+    def use_layers(self, store: LayerStore | TokenStore | None, splits: Sequence[str]) -> Filled:
         """Take the biLM's layers from ``store``, which computes what it lacks of these splits."""
         self.store = store
         if store is None:
@@ -130,16 +129,8 @@ class TaskData(pl.LightningDataModule):
         table = character_id_table(list(distinct))
         char_ids = torch.zeros(*mask.shape, table.shape[1], dtype=torch.long)
         char_ids[mask] = table[torch.tensor([distinct[word] for t in tokens for word in t])]
-        return Text(tokens, word_ids, char_ids, mask, self._layers(tokens, n_tokens))
-
-    def _layers(self, tokens: list[list[str]], n_tokens: int) -> torch.Tensor | None:
-        if self.store is None:
-            return None
-        bilm = self.store.bilm
-        layers = np.zeros((len(tokens), n_tokens, bilm.n_layers, bilm.dim), dtype=np.float32)
-        for row, sentence in zip(layers, tokens, strict=True):
-            row[: len(sentence)] = self.store.get(sentence)
-        return torch.from_numpy(layers).transpose(1, 2)
+        layers = None if self.store is None else self.store.padded(tokens)
+        return Text(tokens, word_ids, char_ids, mask, layers)
 
 
 class _Buckets:

@@ -210,7 +210,6 @@ def test_an_unknown_state_is_refused_with_the_choices(tiny_bilm):
 
 def test_the_digest_follows_every_parameter(tiny_options, shake):
     digest = shake(BiLM(tiny_options)).digest
-    assert shake(BiLM(tiny_options)).digest == digest
     for name, _ in BiLM(tiny_options).named_parameters():
         changed = shake(BiLM(tiny_options))
         with torch.no_grad():
@@ -219,14 +218,19 @@ def test_the_digest_follows_every_parameter(tiny_options, shake):
 
 
 @pytest.mark.parametrize("change", [{"cell_clip": 2.0}, {"proj_clip": float("inf")}, {"skip_connections": False}])
-def test_the_digest_follows_the_options_that_are_no_weight(tiny_bilm, tiny_options, shake, change):
-    assert shake(BiLM(dataclasses.replace(tiny_options, **change))).digest != tiny_bilm.digest
+def test_the_digest_follows_the_options_that_are_no_weight(tiny_options, shake, change):
+    same, other = BiLM(tiny_options), BiLM(dataclasses.replace(tiny_options, **change))
+    assert shake(same).digest == shake(BiLM(tiny_options)).digest != shake(other).digest
 
 
-@pytest.mark.xfail(strict=True, reason="the row of character 0 is left random on loading and enters the digest")
 def test_the_digest_of_a_saved_bilm_is_the_same_whenever_it_is_loaded(tiny_bilm, tmp_path):
-    tiny_bilm.save(tmp_path / "first")
-    loaded = BiLM.load(tmp_path / "first")
-    assert BiLM.load(tmp_path / "first").digest == loaded.digest
-    loaded.save(tmp_path / "second")
-    assert BiLM.load(tmp_path / "second").digest == loaded.digest
+    tiny_bilm.save(tmp_path)
+    assert [BiLM.load(tmp_path).digest for _ in range(2)] == [tiny_bilm.digest] * 2
+
+
+def test_token_vectors_can_come_from_elsewhere(tiny_bilm):
+    found = tiny_bilm.layers(SENTENCES, encode=lambda words: 2 * tiny_bilm.encoder.encode(words))
+    with torch.no_grad():
+        for parameter in tiny_bilm.encoder.projection.parameters():
+            parameter.mul_(2)
+    assert_same(found, tiny_bilm.layers(SENTENCES))

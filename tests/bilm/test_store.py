@@ -1,4 +1,5 @@
 import multiprocessing
+import os
 import shutil
 from pathlib import Path
 
@@ -6,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+import elmo_tasks.bilm.shards as shards_module
 import elmo_tasks.bilm.store as store_module
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.store import Filled, LayerStore
+from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
 from elmo_tasks.errors import UserError
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["ab", "c"], ["a", "bc"], ["l'", "été", "日本"]]
@@ -61,9 +63,8 @@ def test_shards_split_the_sentences_and_change_nothing(tiny_bilm, tmp_path, monk
     monkeypatch.setattr(store_module, "_SHARD_TOKENS", 4)
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     store.fill(SENTENCES)
-    shards = [path.stat().st_size // store.token_bytes for path in store.folder.glob("*.bin")]
+    shards = [path.stat().st_size // store.shards.row_bytes for path in store.shards.folder.glob("*.bin")]
     assert sorted(shards) == [3, 4, 4]
-    assert_right(LayerStore(tmp_path, tiny_bilm, dtype="float32"), [])
     assert_right(store, SENTENCES)
 
 
@@ -93,14 +94,14 @@ def test_a_token_with_a_nul_is_not_two_tokens(tiny_bilm, tmp_path):
 
 
 def test_weights_state_warm_text_and_dtype_each_have_a_folder_of_their_own(tiny_bilm, tiny_options, shake, tmp_path):
-    folders = [LayerStore(tmp_path, tiny_bilm, state=state).folder for state in ("reset", "carry")]
+    folders = [LayerStore(tmp_path, tiny_bilm, state=state).shards.folder for state in ("reset", "carry")]
     for text in ([["a"]], [["b"]]):
         tiny_bilm.warm_up(text)
-        folders.append(LayerStore(tmp_path, tiny_bilm, state="warm").folder)
-    folders.append(LayerStore(tmp_path, tiny_bilm, dtype="float32").folder)
-    folders.append(LayerStore(tmp_path, shake(BiLM(tiny_options), seed=2)).folder)
+        folders.append(LayerStore(tmp_path, tiny_bilm, state="warm").shards.folder)
+    folders.append(LayerStore(tmp_path, tiny_bilm, dtype="float32").shards.folder)
+    folders.append(LayerStore(tmp_path, shake(BiLM(tiny_options), seed=2)).shards.folder)
     assert len(set(folders)) == 6
-    assert LayerStore(tmp_path, tiny_bilm).folder == folders[0]
+    assert LayerStore(tmp_path, tiny_bilm).shards.folder == folders[0]
 
 
 def test_warm_layers_are_stored_as_warm(tiny_bilm, tmp_path):
@@ -185,7 +186,7 @@ def give_the_index_another_version(shard):
 def test_an_unfinished_or_damaged_shard_is_computed_again_and_no_other(tiny_bilm, tmp_path, damage):
     first = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     first.fill(SENTENCES[:2])
-    [shard] = [path.with_suffix("") for path in first.folder.glob("*.idx")]
+    [shard] = [path.with_suffix("") for path in first.shards.folder.glob("*.idx")]
     LayerStore(tmp_path, tiny_bilm, dtype="float32").fill(SENTENCES)
     damage(shard)
     for expected in (Filled(computed=4, read=N_TOKENS - 4), Filled(computed=0, read=N_TOKENS)):
@@ -200,11 +201,24 @@ def test_a_failed_write_leaves_no_shard_and_names_the_option(tiny_bilm, tmp_path
     def disk_full(_):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"bilm\.store\.dir.*No space left"):
-        patch.setattr(store_module.os, "fsync", disk_full)
-        store.fill(SENTENCES)
-    assert {path.name for path in store.folder.iterdir()} <= {"about.json"}
+    with monkeypatch.context() as patch:
+        patch.setattr(shards_module.os, "fsync", disk_full)
+        with pytest.raises(UserError, match=r"bilm\.store\.dir.*No space left"):
+            store.fill(SENTENCES)
+    assert {path.name for path in store.shards.folder.iterdir()} <= {"about.json"}
     assert store.fill(SENTENCES).computed == N_TOKENS
+
+
+def test_what_killed_writers_left_is_removed_once_it_is_old(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm)
+    store.fill(SENTENCES[:1])
+    old, young = store.shards.folder / "0a.bin.tmp", store.shards.folder / "0b.bin.tmp"
+    for path in (old, young):
+        path.write_bytes(b"unfinished")
+    os.utime(old, (1e9, 1e9))
+    store.fill(SENTENCES)
+    assert not old.exists()
+    assert young.exists()
 
 
 def fill_in_a_process(weights: Path, root: Path, barrier, answers) -> None:
@@ -245,14 +259,14 @@ def test_a_store_sees_what_another_wrote_meanwhile(tiny_bilm, tmp_path):
 
 def test_the_limit_counts_what_is_there_and_is_checked_before_anything_is_written(tiny_bilm, tmp_path):
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
-    assert store.token_bytes == 3 * 12 * 4
+    assert store.shards.row_bytes == 3 * 12 * 4
     store.fill(SENTENCES[:4])
-    before = sorted(store.folder.iterdir())
-    store.limit_gb = (N_TOKENS * store.token_bytes - 1) / 1e9
+    before = sorted(store.shards.folder.iterdir())
+    store.limit_gb = (N_TOKENS * store.shards.row_bytes - 1) / 1e9
     with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
         store.fill(SENTENCES)
-    assert sorted(store.folder.iterdir()) == before
-    store.limit_gb = N_TOKENS * store.token_bytes / 1e9
+    assert sorted(store.shards.folder.iterdir()) == before
+    store.limit_gb = N_TOKENS * store.shards.row_bytes / 1e9
     assert store.fill(SENTENCES).computed == 3
 
 
@@ -272,8 +286,63 @@ def test_a_disk_without_room_is_refused(tiny_bilm, tmp_path, monkeypatch):
 @pytest.mark.parametrize("inner", [False, True])
 def test_a_folder_that_cannot_be_written_is_named(tiny_bilm, tmp_path, inner):
     store = LayerStore(tmp_path / "store", tiny_bilm)
-    in_the_way = store.folder if inner else tmp_path / "store"
+    in_the_way = store.shards.folder if inner else tmp_path / "store"
     in_the_way.parent.mkdir(exist_ok=True)
     in_the_way.write_text("a file")
     with pytest.raises(UserError, match=rf"bilm\.store\.dir={tmp_path / 'store'}: .*cannot be written"):
         store.fill(SENTENCES)
+
+
+def test_sentences_are_padded_with_zeros_to_the_longest(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill(SENTENCES)
+    padded = store.padded(SENTENCES)
+    assert padded.shape == (5, 3, 3, 12)
+    assert padded.dtype == torch.float32
+    for row, sentence in zip(padded, SENTENCES, strict=True):
+        torch.testing.assert_close(row[:, : len(sentence)], tiny_bilm.layers([sentence])[0], rtol=0, atol=1e-5)
+        assert not row[:, len(sentence) :].any()
+
+
+class TestTokenStore:
+    @pytest.fixture
+    def encoded(self, tiny_bilm, monkeypatch):
+        """The words that the token encoder is asked for."""
+        words, encode = [], tiny_bilm.encoder.encode
+        monkeypatch.setattr(tiny_bilm.encoder, "encode", lambda w: words.extend(w) or encode(w))
+        return words
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float16", 0.02)])
+    @pytest.mark.parametrize("state", ["reset", "warm"])
+    def test_it_gives_the_layers_of_the_bilm_and_zeros_on_padding(self, tiny_bilm, tmp_path, state, dtype, tolerance):
+        tiny_bilm.warm_up([["some", "text"]])
+        store = TokenStore(tmp_path, tiny_bilm, state=state, dtype=dtype)
+        store.fill(SENTENCES)
+        padded = store.padded(SENTENCES)
+        assert padded.shape == (5, 3, 3, 12)
+        for row, sentence in zip(padded, SENTENCES, strict=True):
+            [expected] = tiny_bilm.layers([sentence], state=state)
+            torch.testing.assert_close(row[:, : len(sentence)], expected, rtol=0, atol=tolerance)
+            assert not row[:, len(sentence) :].any()
+
+    def test_each_word_is_encoded_once_whatever_its_sentences(self, tiny_bilm, tmp_path, encoded):
+        store = TokenStore(tmp_path, tiny_bilm)
+        assert store.fill([["a", "b"], ["b", "a", "a"]]) == Filled(computed=4, read=0)  # with both sentence marks
+        assert store.fill([["c", "a"]]) == Filled(computed=1, read=3)
+        assert TokenStore(tmp_path, tiny_bilm).fill([["a", "b", "c"]]) == Filled(computed=0, read=5)
+        store.padded([["a", "b"], ["c"]])
+        assert sorted(encoded) == ["</S>", "<S>", "a", "b", "c"]
+
+    def test_it_keeps_out_of_the_folder_of_whole_layers(self, tiny_bilm, tmp_path):
+        token_store, layer_store = TokenStore(tmp_path, tiny_bilm), LayerStore(tmp_path, tiny_bilm)
+        assert token_store.shards.folder != layer_store.shards.folder
+        assert token_store.shards.row_bytes == 6 * 2
+
+    def test_it_minds_the_limit(self, tiny_bilm, tmp_path):
+        with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
+            TokenStore(tmp_path / "store", tiny_bilm, limit_gb=1e-9).fill(SENTENCES)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_carry_is_refused(self, tiny_bilm, tmp_path):
+        with pytest.raises(UserError, match=r"bilm\.state=carry .* bilm\.store\.keep=layers"):
+            TokenStore(tmp_path, tiny_bilm, state="carry")

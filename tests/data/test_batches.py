@@ -143,5 +143,6 @@ def test_layers_of_a_batch_are_the_bilms_own_and_zero_on_padding(data_of, tiny_b
 def test_a_batch_moves_with_all_its_tensors(data_of):
     (batch,) = islice(data_of([["a", "b"]]).train_dataloader(), 1)
     moved = batch.to("meta")
-    assert {x.device.type for x in (moved.labels, moved.text.mask, moved.text.word_ids, moved.text.char_ids)} == {"meta"}
+    text = moved.text
+    assert {x.device.type for x in (moved.labels, text.mask, text.word_ids, text.char_ids)} == {"meta"}
     assert moved.gold == [2]

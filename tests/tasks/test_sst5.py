@@ -98,26 +98,31 @@ def test_dev_and_test_are_whole_sentences_even_if_training_has_phrases(tmp_path,
     assert read(tmp_path, split, phrases=True, min_phrase_tokens=3) == (SENTENCES, {})
 
 
+LONG_PHRASES = [("A very ,", 2)]
+MIDDLING_PHRASES = [("very ,", 2), ("fine film", 4)]
+WORDS = [("A", 2), ("very", 2), (",", 2), ("fine", 4), ("film", 2), ("No", 1), (".", 2)]
+
+
 @pytest.mark.parametrize(
     ("least", "phrases", "left_out"),
     [
-        (1, {"A": 2, "very": 2, ",": 2, "very ,": 2, "A very ,": 2, "fine": 4, "film": 2, "fine film": 4, "No": 1, ".": 2}, {}),
-        (2, {"very ,": 2, "A very ,": 2, "fine film": 4}, {"short phrases": 7}),
-        (3, {"A very ,": 2}, {"short phrases": 9}),
+        (1, LONG_PHRASES + MIDDLING_PHRASES + WORDS, {}),
+        (2, LONG_PHRASES + MIDDLING_PHRASES, {"short phrases": 7}),
+        (3, LONG_PHRASES, {"short phrases": 9}),
     ],
-)  # fmt: skip
+)
 def test_phrases_of_some_length_beside_all_sentences(tmp_path, least, phrases, left_out):
     items, counted = read(tmp_path, "train", phrases=True, min_phrase_tokens=least)
-    assert sorted(items) == sorted([*phrases.items(), *SENTENCES])
+    assert sorted(items) == sorted(phrases + SENTENCES)
     assert counted == left_out
 
 
 def test_the_treebanks_escapes_are_undone_unless_told_otherwise(tmp_path):
-    line = "(2 " + " ".join(f"(2 {word})" for word in "-LRB- -RRB- `` '' -LSB- 8\u00a01\\/2 \\*\\* it's".split(" ")) + ")"
-    plain = "( ) \" \" [ 8\u00a01/2 ** it's"
-    assert read(tmp_path, "dev", line, phrases=False)[0] == [(plain, 2)]
-    escaped = "-LRB- -RRB- `` '' -LSB- 8\u00a01\\/2 \\*\\* it's"
-    assert read(tmp_path, "dev", line, phrases=False, unescape=False)[0] == [(escaped, 2)]
+    escaped = "-LRB- -RRB- -LCB- -RCB- -LSB- -RSB- `` '' 8\u00a01\\/2 \\*\\* it's"
+    plain = '( ) { } [ ] " " 8\u00a01/2 ** it\'s'
+    tree = "(2 " + " ".join(f"(2 {word})" for word in escaped.split(" ")) + ")"
+    assert read(tmp_path, "dev", tree, phrases=False)[0] == [(plain, 2)]
+    assert read(tmp_path, "dev", tree, phrases=False, unescape=False)[0] == [(escaped, 2)]
 
 
 def test_hub_rows_become_sentences_without_the_treebanks_escapes():

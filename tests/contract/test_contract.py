@@ -1,0 +1,278 @@
+"""What every task model promises. A task is found by its file in conf/task: a new one is covered from its first day."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from elmo_tasks.batch import Text
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.store import LayerStore
+from elmo_tasks.build import build_data, build_elmo, build_model, build_module
+from elmo_tasks.config import validate
+from elmo_tasks.data.module import TaskData
+
+CONF = Path(__file__).parents[2] / "conf"
+TASKS = [path.stem for path in sorted((CONF / "task").glob("*.yaml")) if "reader" in OmegaConf.load(path)]
+PLACEMENTS = ["none", "input", "output", "both"]
+N_ITEMS, N_STEPS = 6, 50
+
+every_task = pytest.mark.parametrize("task", TASKS)
+every_placement = pytest.mark.parametrize("placement", PLACEMENTS)
+
+
+@cache
+def configured(task: str, *overrides: str) -> dict[str, Any]:
+    small = ["words=random", "scale=cpu", "trainer.accelerator=cpu", f"task.training.batch_size={N_ITEMS}"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return validate(compose("config", [f"task={task}", *small, *overrides]))
+
+
+@cache
+def data_of(task: str) -> TaskData:
+    """The bundled sample, cut to a few training items of different lengths that are not the longest."""
+    data = build_data(configured(task))
+    data.read()
+    by_length = sorted(data.items["train"], key=lambda item: sum(map(len, data.reader.texts(item))))
+    data.items["train"] = by_length[:: len(by_length) // N_ITEMS][:N_ITEMS]
+    return data
+
+
+@dataclass
+class Built:
+    """A task's model and one batch of all its items."""
+
+    cfg: dict[str, Any]
+    data: TaskData
+    bilm: BiLM
+    model: nn.Module
+
+    @property
+    def items(self) -> list[Any]:
+        return self.data.items["train"]
+
+    def batch(self, items: list[Any] | None = None) -> Any:
+        return self.data.collate(self.items if items is None else items)
+
+    def loss(self, batch: Any) -> Tensor:
+        return self.model.loss(self.model(batch), batch)
+
+    @torch.no_grad()
+    def predict(self, batch: Any) -> tuple[dict[str, Tensor], list[Any]]:
+        """Every tensor of the output, and the decoded predictions."""
+        self.model.eval()
+        out = self.model(batch)
+        return {field.name: getattr(out, field.name) for field in fields(out)}, self.model.decode(out, batch)
+
+    def train(self) -> list[float]:
+        """The losses of a few updates, without dropout, which would need more of them."""
+        module = build_module(self.cfg, self.model.eval())
+        optimizer, batch, losses = module.configure_optimizers(), self.batch(), []
+        for _step in range(N_STEPS):
+            optimizer.zero_grad()
+            loss = self.loss(batch)
+            (loss + self.model.elmo.penalty()).backward()
+            optimizer.step()
+            losses.append(float(loss))
+        return losses
+
+
+@pytest.fixture
+def build(tmp_path, tiny_bilm):
+    def build(task, placement="both", *overrides, seed=0):
+        cfg = configured(task, f"elmo.placement={placement}", "elmo.layer_norm=false", *overrides)
+        data, bilm = copy.copy(data_of(task)), tiny_bilm if placement != "none" else None
+        data.use_layers(bilm and LayerStore(tmp_path / "store", bilm, dtype="float32"), ["train"])
+        torch.manual_seed(seed)
+        return Built(cfg, data, tiny_bilm, build_model(cfg, data, build_elmo(cfg, bilm)))
+
+    return build
+
+
+def texts_in(batch: Any) -> Iterator[Text]:
+    return (value for field in fields(batch) if isinstance(value := getattr(batch, field.name), Text))
+
+
+def assert_same_predictions(found, expected):
+    torch.testing.assert_close(found[0], expected[0])
+    assert found[1] == expected[1]
+
+
+def test_there_are_tasks():
+    assert {"ner", "sst5"} <= set(TASKS)
+
+
+@every_task
+@every_placement
+def test_it_learns_a_handful_of_items(build, task, placement):
+    losses = build(task, placement).train()
+    assert min(losses) < 0.5 * losses[0]
+
+
+@every_task
+@every_placement
+def test_saved_and_loaded_it_predicts_the_same_and_the_file_holds_nothing_of_the_bilm(build, task, placement, tmp_path):
+    built = build(task, placement)
+    built.train()
+    expected = built.predict(built.batch())
+    save_file(built.model.state_dict(), tmp_path / "model.safetensors")
+    saved, other = load_file(tmp_path / "model.safetensors"), build(task, placement, seed=1)
+    with pytest.raises(AssertionError):
+        assert_same_predictions(other.predict(other.batch()), expected)
+    other.model.load_state_dict(saved)
+    found = other.predict(other.batch())
+    assert all(torch.equal(found[0][name], expected[0][name]) for name in expected[0])
+    assert found[1] == expected[1]
+    assert not any(isinstance(part, BiLM) for part in other.model.modules())
+    frozen = [p for p in built.bilm.parameters() if p.numel() > 1]
+    assert not any(torch.equal(tensor, p) for tensor in saved.values() for p in frozen if tensor.shape == p.shape)
+
+
+@every_task
+@every_placement
+def test_every_trainable_parameter_gets_a_finite_gradient_and_none_of_the_bilm_gets_one(build, task, placement):
+    built = build(task, placement)
+    built.loss(built.batch()).backward()
+    for name, parameter in built.model.named_parameters():
+        if not parameter.requires_grad:
+            assert parameter.grad is None, name
+            continue
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        if parameter.dim() > 1 or name.startswith("elmo."):  # a bias may rightly be without influence
+            assert parameter.grad.any(), name
+    assert all(p.grad is None for p in built.bilm.parameters())
+
+
+@every_task
+@every_placement
+def test_an_item_alone_gives_what_it_gives_in_a_padded_batch(build, task, placement):
+    built = build(task, placement)
+    outputs, predictions = built.predict(built.batch())
+    for k, item in enumerate(built.items):
+        alone, (prediction,) = built.predict(built.batch([item]))
+        for name, (row,) in alone.items():
+            in_batch = outputs[name][k][tuple(slice(size) for size in row.shape)]
+            torch.testing.assert_close(row, in_batch, msg=lambda text, name=name: f"{name}: {text}")
+        assert prediction == predictions[k]
+
+
+@every_task
+@every_placement
+def test_garbage_in_the_padding_changes_nothing(build, task, placement):
+    built = build(task, placement)
+    batch = built.batch()
+    expected, loss = built.predict(batch), built.loss(batch)
+    for text in texts_in(batch):
+        padding = ~text.mask
+        assert padding.any()
+        text.word_ids[padding] = torch.randint(len(built.data.vocabulary), (int(padding.sum()),))
+        text.char_ids[padding] = torch.randint(262, text.char_ids[padding].shape)
+        if text.layers is not None:
+            text.layers.transpose(1, 2)[padding] = 100 * torch.randn_like(text.layers.transpose(1, 2)[padding])
+    found = built.predict(batch)
+    torch.testing.assert_close(built.loss(batch), loss)
+    assert found[1] == expected[1]
+
+
+@every_task
+def test_the_order_of_items_changes_no_prediction(build, task, shake):
+    built = build(task)
+    shake(built.model)
+    outputs, predictions = built.predict(built.batch())
+    turned, turned_predictions = built.predict(built.batch(built.items[::-1]))
+    assert turned_predictions == predictions[::-1]
+    torch.testing.assert_close({name: value.flip(0) for name, value in turned.items()}, outputs)
+
+
+@every_task
+def test_placements_differ_by_their_mixes_and_by_the_width_of_what_reads_them(build, task):
+    shapes = {}
+    for placement in PLACEMENTS:
+        model = build(task, placement).model
+        shapes[placement] = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+        places = {"none": (), "both": ("input", "output")}.get(placement, (placement,))
+        mixes = {f"elmo.mixes.{place}.{name}" for place in places for name in ("w", "gamma")}
+        assert set(shapes[placement]) == set(shapes["none"]) | mixes
+    wider = {
+        placement: {name: shape for name, shape in shapes["none"].items() if shapes[placement][name] != shape}
+        for placement in PLACEMENTS
+    }
+    dim = build(task).bilm.dim
+    for placement in PLACEMENTS[1:]:
+        assert wider[placement]
+        for name, shape in wider[placement].items():
+            *other, width = shapes[placement][name]
+            assert tuple(other) == shape[:-1]
+            assert width > shape[-1], name
+            assert (width - shape[-1]) % dim == 0, name
+    assert set(wider["both"]) == set(wider["input"]) | set(wider["output"])
+
+
+@every_task
+def test_both_ways_to_ask_for_the_baseline_are_one_and_no_layers_reach_it(build, task):
+    by_value, by_file = build(task, "none"), build(task, "none", "elmo=none")
+    expected, batch = by_value.predict(by_value.batch()), by_file.batch()
+    for text in texts_in(batch):
+        assert text.layers is None
+        text.layers = torch.full((len(text.tokens), 3, text.mask.shape[1], 4), torch.nan)
+    assert_same_predictions(by_file.predict(batch), expected)
+
+
+@every_task
+@pytest.mark.parametrize("placement", PLACEMENTS[1:])
+def test_the_layers_enter_through_the_mixes_alone(build, task, placement):
+    built = build(task, placement)
+    batch = built.batch()
+    with_layers = built.predict(batch)[0]
+    for mix in built.model.elmo.mixes.values():
+        mix.gamma.data.zero_()
+    without = built.predict(batch)
+    for text in texts_in(batch):
+        text.layers.normal_()
+    assert_same_predictions(built.predict(batch), without)
+    assert not all(torch.equal(with_layers[name], without[0][name]) for name in with_layers)
+
+
+@every_task
+@pytest.mark.parametrize(
+    ("mix", "learned"), [("scalar", {"w", "gamma"}), ("mean", {"gamma"}), ("last", {"gamma"}), ("layer_0", {"gamma"})]
+)
+def test_a_mix_learns_what_its_name_says(build, task, mix, learned):
+    built = build(task, "both", f"elmo.mix={mix}")
+    built.loss(built.batch()).backward()
+    for part in built.model.elmo.mixes.values():
+        assert {name for name, p in part.named_parameters() if p.grad is not None and p.grad.any()} == learned
+
+
+def is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(is_plain, [*value.keys(), *value.values()]))
+    if isinstance(value, (list, tuple)):
+        return all(map(is_plain, value))
+    return value is None or type(value) in (str, int, float, bool)
+
+
+@every_task
+def test_predictions_are_plain_python_that_the_metric_compares_with_gold(build, task):
+    built = build(task)
+    metric = build_module(built.cfg, built.model).metric
+    for items in (built.items[:1], built.items[1:]):
+        batch = built.batch(items)
+        _, predictions = built.predict(batch)
+        assert is_plain(predictions)
+        assert is_plain(batch.gold)
+        assert len(predictions) == len(batch.gold) == len(items)
+        metric.update(predictions, batch.gold)
+    scores = metric.compute()
+    assert metric.name in scores
+    assert all(type(score) is float and 0 <= score <= 100 for score in scores.values())

@@ -1,0 +1,136 @@
+import bz2
+import gzip
+import lzma
+
+import pytest
+
+from elmo_tasks.data.corpus import LmVocabulary, find_shards, read_sentences
+from elmo_tasks.errors import UserError
+
+TEXT = "The cat sat .\n\n  \nÜnïcode\t日本  !\nlast line"
+SENTENCES = [["The", "cat", "sat", "."], ["Ünïcode", "日本", "!"], ["last", "line"]]
+COMPRESS = {"": bytes, ".txt": bytes, ".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress}
+
+
+def write(folder, suffix, data):
+    path = folder / f"text{suffix}"
+    path.write_bytes(COMPRESS[suffix](data))
+    return path
+
+
+def refusal(path):
+    with pytest.raises(UserError) as caught:
+        list(read_sentences(path))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_sentences_are_read_whatever_the_compression(tmp_path, suffix):
+    assert list(read_sentences(write(tmp_path, suffix, TEXT.encode()))) == SENTENCES
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_byte_order_mark_and_crlf_ends_are_taken_off(tmp_path, suffix):
+    data = b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()
+    assert list(read_sentences(write(tmp_path, suffix, data))) == SENTENCES
+
+
+def test_reading_streams(tmp_path):
+    path = write(tmp_path, ".xz", b"a b\n" * 100_000 + b"\xff\n")
+    assert next(read_sentences(path)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_text_that_is_not_utf8_is_refused_with_its_file(tmp_path, suffix):
+    path = write(tmp_path, suffix, b"\xe9t\xe9\n")
+    assert refusal(path).startswith(f"{path}:1: not UTF-8")
+
+
+@pytest.mark.xfail(strict=True, reason="the text is decoded in blocks, so that the error comes lines too early")
+@pytest.mark.parametrize("n_before", [1, 5000])
+def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path, n_before):
+    path = write(tmp_path, "", b"a good line\n" * n_before + b"\xe9t\xe9\n")
+    assert refusal(path).startswith(f"{path}:{n_before + 1}: not UTF-8")
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+@pytest.mark.parametrize("keep", [0.5, 0.98])
+def test_a_truncated_file_is_refused(tmp_path, suffix, keep):
+    path = write(tmp_path, suffix, b"".join(b"%d\n" % (k * k) for k in range(5000)))
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * keep)])
+    assert refusal(path).startswith(f"{path}: cannot be read")
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".xz",
+        pytest.param(".gz", marks=pytest.mark.xfail(strict=True, reason="zlib.error is no OSError")),
+        ".bz2",
+    ],
+)
+def test_a_file_damaged_inside_is_refused(tmp_path, suffix):
+    path = write(tmp_path, suffix, b"".join(b"%d\n" % (k * k) for k in range(5000)))
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes(data[:middle] + bytes(200) + data[middle + 200 :])
+    assert refusal(path).startswith(f"{path}: cannot be read")
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+def test_a_file_that_is_not_compressed_is_refused(tmp_path, suffix):
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(b"plain text\n")
+    assert refusal(path).startswith(f"{path}: cannot be read")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    assert refusal(tmp_path / "nowhere").startswith(f"{tmp_path / 'nowhere'}: cannot be read")
+
+
+def test_a_whole_text_on_one_line_is_refused(tmp_path):
+    path = write(tmp_path, "", b"a b\n" + b"w " * 5001)
+    assert refusal(path).startswith(f"{path}:2: 5001 tokens")
+
+
+def test_shards_are_found_sorted(tmp_path):
+    for name in ("b-1.txt", "a-2.txt", "a-10.txt", "other.md"):
+        (tmp_path / name).touch()
+    assert [path.name for path in find_shards(tmp_path, "*.txt", "lm.train")] == ["a-10.txt", "a-2.txt", "b-1.txt"]
+
+
+def test_no_shards_are_refused_with_the_option(tmp_path):
+    with pytest.raises(UserError, match=r"\*\.txt: no text found; set lm\.train"):
+        find_shards(tmp_path, "*.txt", "lm.train")
+
+
+@pytest.fixture
+def shards(tmp_path):
+    texts = ["b a c\na b a\n", "d a b <UNK>\nc <S> c\n\n"]  # a 4, b 3, c 3, d 1
+    for k, text in enumerate(texts):
+        (tmp_path / f"{k}.txt").write_text(text)
+    return sorted(tmp_path.glob("*.txt"))
+
+
+MARKS = ["<S>", "</S>", "<UNK>"]
+
+
+@pytest.mark.parametrize(
+    ("max_size", "min_count", "expected"),
+    [(100, 1, ["a", "b", "c", "d"]), (5, 1, ["a", "b"]), (3, 1, []), (100, 2, ["a", "b", "c"]), (100, 4, ["a"])],
+)
+def test_a_vocabulary_has_the_marks_first_and_then_the_most_frequent_words(shards, max_size, min_count, expected):
+    vocabulary, n_positions = LmVocabulary.count(shards, max_size, min_count)
+    assert vocabulary.words == MARKS + expected
+    assert n_positions == 13 + 4  # tokens, and one mark a sentence
+    assert [vocabulary[word] for word in vocabulary.words] == list(range(len(vocabulary)))
+
+
+def test_words_outside_the_vocabulary_are_unknown(shards):
+    vocabulary, _ = LmVocabulary.count(shards, 5, 1)
+    assert vocabulary["c"] == vocabulary["never"] == vocabulary["<UNK>"] == 2
+
+
+def test_a_vocabulary_without_the_marks_is_refused():
+    with pytest.raises(UserError, match=r"begin with <S> </S> <UNK>, found a b"):
+        LmVocabulary(["a", "b"])

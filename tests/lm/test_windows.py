@@ -1,0 +1,155 @@
+from collections import Counter
+from itertools import chain, islice
+
+import pytest
+import torch
+
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.errors import UserError
+
+MARKS = {(256,): "<S>", (257,): "</S>"}
+LINES = [f"{a} {b} {a}{b}" if k % 3 else a for k, (a, b) in enumerate(zip("abcdefghijkl", "mnopqrstuvwx", strict=True))]
+
+
+def write(folder, heldout, train):
+    for name, texts in (("train", train), ("heldout", heldout)):
+        for k, text in enumerate(texts):
+            (folder / f"{name}-{k}.txt").write_text(text, "utf-8")
+
+
+def open_data(folder, **changes):
+    options = {"batch_size": 2, "window": 3, "vocabulary_size": 100, "min_count": 1, "seed": 1} | changes
+    data = LmData(root=str(folder), train="train-*.txt", heldout="heldout-*.txt", **options)
+    data.read()
+    return data
+
+
+def make(folder, heldout, train=("a b c\nd e\n",), **changes):
+    write(folder, heldout, train)
+    return open_data(folder, **changes)
+
+
+def spell(ids):
+    """The word that character ids stand for."""
+    inner = tuple(i - 1 for i in ids.tolist() if i != 261)[1:-1]
+    return MARKS.get(inner) or bytes(inner).decode()
+
+
+def inputs(batch):
+    """Input words ``[2][B][S]`` spelled out of the characters."""
+    words = [spell(ids) for ids in batch.char_ids]
+    return [[[words[k] for k in row] for row in side.t().tolist()] for side in batch.words]
+
+
+def targets(data, batch):
+    return [[[data.vocabulary.words[k] for k in row] for row in side.t().tolist()] for side in batch.targets]
+
+
+def streams(data, batches):
+    """Each row's whole stream as (input, target) pairs, ``[2][B]``, positions beyond the text left out."""
+    rows = [[[] for _ in range(data.batch_size)] for _ in range(2)]
+    for batch in batches:
+        for direction in (0, 1):
+            for row in range(data.batch_size):
+                pairs = zip(inputs(batch)[direction][row], targets(data, batch)[direction][row], strict=True)
+                rows[direction][row] += [p for p, real in zip(pairs, batch.real[:, row], strict=True) if real]
+    return rows
+
+
+def test_two_rows_of_three_steps_are_laid_out_as_by_hand(tmp_path):
+    data = make(tmp_path, ["a b\nd\nc e\n"], train=["a b c d e\n"])
+    first, second = data.batches("dev")
+    assert inputs(first) == [[["<S>", "a", "b"], ["<S>", "d", "<S>"]], [["</S>", "b", "a"], ["</S>", "d", "</S>"]]]
+    assert targets(data, first) == [
+        [["a", "b", "</S>"], ["d", "</S>", "c"]],
+        [["b", "a", "<S>"], ["d", "<S>", "e"]],
+    ]
+    assert first.real.tolist() == [[True, True]] * 3
+    assert second.real.tolist() == [[False, True], [False, True], [False, False]]
+    assert [row[1][:2] for row in inputs(second)] == [["c", "e"], ["e", "c"]]
+    assert [row[1][:2] for row in targets(data, second)] == [["e", "</S>"], ["c", "<S>"]]
+
+
+@pytest.mark.parametrize(("batch_size", "window"), [(1, 1), (2, 3), (3, 20), (20, 4)])
+def test_every_heldout_sentence_is_read_once_in_both_directions(tmp_path, batch_size, window):
+    heldout = ["\n".join(LINES[:5]), "\n".join(LINES[5:])]
+    data = make(tmp_path, heldout, train=["\n".join(LINES)], batch_size=batch_size, window=window)
+    batches = list(data.batches("dev"))
+    forward, backward = streams(data, batches)
+    found = []
+    for ahead, back in zip(forward, backward, strict=True):
+        sentences = " ".join(word for word, _ in ahead).split("<S> ")[1:]
+        sentences = [text.split() for text in sentences]
+        assert ahead == [p for s in sentences for p in zip(["<S>", *s], [*s, "</S>"], strict=True)]
+        reversals = [s[::-1] for s in sentences]
+        assert back == [p for s in reversals for p in zip(["</S>", *s], [*s, "<S>"], strict=True)]
+        found += [" ".join(s) for s in sentences]
+    assert Counter(found) == Counter(LINES)
+    assert sum(int(batch.real.sum()) for batch in batches) == sum(len(line.split()) + 1 for line in LINES)
+    assert all(batch.real.shape == (window, batch_size) for batch in batches)
+
+
+def test_heldout_text_is_the_same_each_time(tmp_path):
+    data = make(tmp_path, ["\n".join(LINES)])
+    once, again = ([inputs(batch) for batch in data.batches("dev")] for _ in range(2))
+    assert once == again == [inputs(batch) for batch in data.val_dataloader()]
+
+
+def test_rare_words_are_unknown_as_targets_but_spelled_as_inputs(tmp_path):
+    data = make(tmp_path, ["a zebra\n"], window=4, batch_size=1)
+    [batch] = data.batches("dev")
+    assert inputs(batch)[0][0][:3] == ["<S>", "a", "zebra"]
+    assert targets(data, batch)[0][0][:3] == ["a", "<UNK>", "</S>"]
+
+
+def test_each_distinct_word_has_one_row_of_characters_with_filling_for_every_filter(tmp_path):
+    data = make(tmp_path, ["a b a b a\n"], window=6, batch_size=1)
+    [batch] = data.batches("dev")
+    assert sorted(map(spell, batch.char_ids)) == ["</S>", "<S>", "a", "b"]
+    assert batch.char_ids.shape[1] == 3 + 7
+    assert torch.equal(batch.gold, batch.targets)
+
+
+def sentences_of(data, n_windows, row=0):
+    pairs = streams(data, islice(data.train_dataloader(), n_windows))[0][row]
+    return [text.split() for text in " ".join(word for word, _ in pairs).split("<S> ")[1:-1]]
+
+
+def test_training_text_goes_on_for_ever_shard_by_shard_in_a_shuffled_order(tmp_path):
+    shards = [[f"{k}a", f"{k}b"] for k in range(6)]  # two sentences of one word each
+    data = make(tmp_path, ["x\n"], train=["\n".join(shard) for shard in shards], batch_size=1, window=8)
+    words = [word for [word] in sentences_of(data, 50)]
+    epochs = [words[k : k + 12] for k in range(0, 96, 12)]
+    assert all(sorted(epoch) == sorted(chain.from_iterable(shards)) for epoch in epochs)
+    assert all(epoch[k : k + 2] in shards for epoch in epochs for k in range(0, 12, 2))
+    assert len({tuple(epoch) for epoch in epochs}) > 4
+    same, other = (open_data(tmp_path, batch_size=1, window=8, seed=seed) for seed in (1, 2))
+    assert sentences_of(same, 50) == [[word] for word in words]
+    assert sentences_of(other, 50) != [[word] for word in words]
+
+
+def test_training_windows_are_always_full(tmp_path):
+    data = make(tmp_path, ["x\n"], batch_size=3, window=7)
+    assert all(batch.real.all() for batch in islice(data.train_dataloader(), 20))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a b c\nd e\n" * 10, 70 // 6), ("a\n", 1)])
+def test_an_epoch_counts_whole_windows_but_at_least_one(tmp_path, text, expected):
+    assert make(tmp_path, ["x\n"], train=[text]).steps_per_epoch == expected
+
+
+@pytest.mark.parametrize("option", ["train", "heldout"])
+def test_missing_text_is_named_by_its_option(tmp_path, option):
+    write(tmp_path, ["x\n"], ["x\n"])
+    (tmp_path / f"{option}-0.txt").unlink()
+    with pytest.raises(UserError, match=rf"{option}-\*\.txt: no text found; set lm\.{option}"):
+        open_data(tmp_path)
+
+
+def test_the_export_holds_the_bilm_and_a_word_a_line(tmp_path, tiny_bilm):
+    data = make(tmp_path, ["x\n"])
+    model = torch.nn.Module()
+    model.bilm = tiny_bilm
+    data.export(model, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"options.json", "weights.hdf5", "vocabulary.txt"}
+    assert (tmp_path / "out" / "vocabulary.txt").read_text("utf-8").split("\n") == [*data.vocabulary.words, ""]

@@ -46,11 +46,13 @@ class ScalarMix(nn.Module):
             return None
         if self.mix == "last":
             return self.n_layers - 1
-        layer = int(self.mix.removeprefix("layer_"))
-        if layer >= self.n_layers:
-            names = ", ".join(f"layer_{k}" for k in range(self.n_layers))
-            raise UserError(f"elmo.mix={self.mix}: this biLM has {self.n_layers} layers: {names}")
-        return layer
+        names = [f"layer_{k}" for k in range(self.n_layers)]
+        if self.mix not in names:
+            listed = ", ".join(names)
+            raise UserError(
+                f"elmo.mix={self.mix}: this biLM has {self.n_layers} layers: {listed}; or scalar, mean, last"
+            )
+        return names.index(self.mix)
 
     def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
         """Mix the layers.

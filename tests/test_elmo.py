@@ -87,9 +87,9 @@ def test_weights_are_reported_as_plain_numbers(kind):
     assert all(type(x) is float for x in [*weights["s"], weights["gamma"]])
 
 
-@pytest.mark.parametrize("kind", ["layer_3", "layer_9"])
+@pytest.mark.parametrize("kind", ["layer_3", "layer_9", "layer_-1", "3", "foo"])
 def test_a_layer_that_is_not_there_is_refused_with_the_choices(kind):
-    with pytest.raises(UserError, match=rf"elmo\.mix={kind}: .*layer_0, layer_1, layer_2$"):
+    with pytest.raises(UserError, match=rf"elmo\.mix={kind}: .*layer_0, layer_1, layer_2"):
         ScalarMix(n_layers=L, mix=kind)
 
 

@@ -167,7 +167,7 @@ class BiLM(nn.Module):
         sha = hashlib.sha256()
         for sentence in sentences:
             self.layers([sentence], state="carry")
-            sha.update("\0".join(sentence).encode() + b"\n")
+            sha.update(json.dumps(list(sentence)).encode())
         self._warm, self._carried = self._carried, None
         self.warm_digest = sha.hexdigest()[:16]
 

@@ -41,6 +41,8 @@ class BiLMOptions:
     @classmethod
     def from_json(cls, raw: dict[str, Any], source: str = "options") -> BiLMOptions:
         """Take over bilm-tf's nested dictionary (see :meth:`read`)."""
+        if not isinstance(raw, dict):
+            raise UserError(f"{source}: expected bilm-tf's options with 'lstm' and 'char_cnn', found {str(raw)[:40]}")
         char = _section(raw, "char_cnn", source)
         lstm = _section(raw, "lstm", source)
         _expect(source, "char_cnn.n_characters", char.get("n_characters"), (N_CHARACTERS - 1, N_CHARACTERS))
@@ -51,13 +53,13 @@ class BiLMOptions:
             raise UserError(f"{source}: char_cnn.filters must be a list of [width, count], found {filters!r}")
         return cls(
             filters=tuple((_positive(source, "filter width", w), _positive(source, "filters", n)) for w, n in filters),
-            character_dim=_positive(source, "char_cnn.embedding.dim", char.get("embedding", {}).get("dim")),
-            n_highway=int(char.get("n_highway") or 0),
+            character_dim=_positive(source, "char_cnn.embedding.dim", _section(char, "embedding", source).get("dim")),
+            n_highway=_positive(source, "char_cnn.n_highway", char["n_highway"]) if char.get("n_highway") else 0,
             dim=_positive(source, "lstm.dim", lstm.get("dim")),
             projection_dim=_positive(source, "lstm.projection_dim", lstm.get("projection_dim")),
             n_layers=_positive(source, "lstm.n_layers", lstm.get("n_layers")),
-            cell_clip=float(lstm.get("cell_clip") or "inf"),
-            proj_clip=float(lstm.get("proj_clip") or "inf"),
+            cell_clip=_clip(source, "lstm.cell_clip", lstm.get("cell_clip")),
+            proj_clip=_clip(source, "lstm.proj_clip", lstm.get("proj_clip")),
             skip_connections=bool(lstm.get("use_skip_connections", False)),
         )
 
@@ -102,3 +104,12 @@ def _positive(source: str, key: str, found: object) -> int:
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise UserError(f"{source}: {key} must be a positive whole number, found {found!r}")
     return found
+
+
+def _clip(source: str, key: str, found: object) -> float:
+    """A bound; none is infinity."""
+    if found is None or found == 0:
+        return float("inf")
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or not found > 0:
+        raise UserError(f"{source}: {key} must be a positive number, or null for none, found {found!r}")
+    return float(found)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from elmo_tasks.errors import UserError
 
@@ -148,7 +149,11 @@ class Shards:
             return []
         if header.get("version") != VERSION or any(start + rows > n_rows for _, start, rows in entries):
             return []
-        return entries
+        with binary.open("rb") as file:
+            whole = hashlib.file_digest(file, "sha256").hexdigest() == header.get("sha256")
+        if not whole:
+            tqdm.write(f"layer store: {binary} is damaged; what it held is computed again")
+        return entries if whole else []
 
     @property
     def _row_size(self) -> int:

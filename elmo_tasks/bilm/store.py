@@ -177,7 +177,9 @@ def _shards_of(root: Path, bilm: BiLM, row_shape: tuple[int, ...], dtype: str, a
 
 def _key(sentence: Sequence[str], before: bytes = b"") -> bytes:
     """Sixteen bytes for a token list; token borders count."""
-    return hashlib.blake2b(before + "\x00".join(sentence).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    words = [word.encode("utf-8", "surrogatepass") for word in sentence]
+    lengths = ",".join(str(len(word)) for word in words).encode()
+    return hashlib.blake2b(b"|".join([before, lengths, *words]), digest_size=16).digest()
 
 
 def _portions(missing: dict[bytes, Sequence[str]]) -> Iterator[list[bytes]]:

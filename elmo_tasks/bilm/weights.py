@@ -59,23 +59,24 @@ def read_weights(bilm: BiLM, path: Path) -> None:
                 if not np.isfinite(values).all():
                     raise UserError(f"{path}: {name!r} holds values that are not finite")
                 view.copy_(torch.from_numpy(values))
-    except OSError as error:
+    except (OSError, KeyError, RuntimeError) as error:
         raise UserError(f"{path}: damaged or not an HDF5 file ({error})") from error
 
 
 def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
     """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights = folder / "weights.hdf5"
-    temporary = weights.with_suffix(f".{os.getpid()}.tmp")
+    options, weights = folder / f".options.{os.getpid()}.tmp", folder / f".weights.{os.getpid()}.tmp"
     try:
-        with h5py.File(temporary, "w") as file:
+        options.write_text(json.dumps(bilm.options.to_json(), indent=2) + "\n", "utf-8")
+        with h5py.File(weights, "w") as file:
             for name, view in _datasets(bilm):
                 file.create_dataset(name, data=view.detach().cpu().numpy().astype(dtype))
-        temporary.replace(weights)
+        weights.replace(folder / "weights.hdf5")
+        options.replace(folder / "options.json")
     finally:
-        temporary.unlink(missing_ok=True)
-    (folder / "options.json").write_text(json.dumps(bilm.options.to_json(), indent=2) + "\n", "utf-8")
+        options.unlink(missing_ok=True)
+        weights.unlink(missing_ok=True)
 
 
 def _datasets(bilm: BiLM) -> Iterator[tuple[str, Tensor]]:

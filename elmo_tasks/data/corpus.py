@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError
 
 UNKNOWN = "<UNK>"
 
-_OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 _MAX_TOKENS = 5_000
 
 
@@ -37,24 +33,12 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
     Raises:
         UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
     """
-    number = 0
-    try:
-        with _open(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                tokens = line.split()
-                if len(tokens) > _MAX_TOKENS:
-                    raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
-                if tokens:
-                    yield tokens
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{number + 1}: not UTF-8 ({error.reason})") from error
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
-
-
-def _open(path: Path) -> IO[str]:
-    opener = _OPENERS.get(path.suffix, open)
-    return opener(path, "rt", encoding="utf-8-sig", newline="\n")  # type: ignore[operator,no-any-return]
+    for number, line in read_lines(path):
+        tokens = line.split()
+        if len(tokens) > _MAX_TOKENS:
+            raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
+        if tokens:
+            yield tokens
 
 
 class LmVocabulary:
@@ -89,5 +73,5 @@ class LmVocabulary:
                 n_sentences += 1
         frequent = sorted(((-n, word) for word, n in counts.items() if n >= min_count))
         words = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]
-        words += [word for _, word in frequent[: max_size - len(words)] if word not in words]
+        words += [word for _, word in frequent[: max(0, max_size - len(words))] if word not in words]
         return cls(words), counts.total() + n_sentences

@@ -1,13 +1,20 @@
-"""Lines of a text file, and what every reader asks of a token list."""
+"""Lines of a text file, plain or compressed, and what every reader asks of a token list."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 from elmo_tasks.errors import UserError
 
 MAX_TOKEN_CHARACTERS = 200
+
+_OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -18,13 +25,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     number = 0
     try:
-        with path.open(encoding="utf-8-sig", newline="\n") as lines:
-            for number, line in enumerate(lines, start=1):
-                yield number, line.rstrip("\r\n")
+        with _open(path) as lines:
+            for number, raw in enumerate(lines, start=1):  # line by line, so that an error has its line
+                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{number + 1}: not UTF-8 ({error.reason})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+        raise UserError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    file: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
+    return file
 
 
 def check_tokens(tokens: Sequence[str], where: str) -> None:

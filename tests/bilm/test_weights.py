@@ -149,7 +149,6 @@ def test_a_truncated_weight_file_is_refused(folder, keep):
     assert f"{path}: damaged" in refusal(folder)
 
 
-@pytest.mark.xfail(strict=True, raises=(KeyError, RuntimeError), reason="h5py's other exceptions are not caught")
 @pytest.mark.parametrize("mark", [b"SNOD", b"TREE", b"HEAP"])
 def test_a_weight_file_damaged_inside_is_refused(folder, mark):
     path = folder / "weights.hdf5"
@@ -188,7 +187,6 @@ def test_options_that_are_no_json_are_refused(folder, text):
     assert f"{folder / 'options.json'}: cannot be read" in refusal(folder)
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason="options are taken for a dictionary unseen")
 @pytest.mark.parametrize("text", ["[1]", "3"])
 def test_options_that_are_no_dictionary_are_refused(folder, text):
     (folder / "options.json").write_text(text)

@@ -59,7 +59,7 @@ class NerReader:
             place = f"{where} row {number}"
             try:
                 tokens, tags = list(row["tokens"]), [_tag_name(tag) for tag in row["ner_tags"]]
-            except (KeyError, IndexError, TypeError) as error:
+            except (KeyError, TypeError) as error:
                 raise UserError(f"{place}: expected the columns tokens and ner_tags ({error!r})") from error
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
@@ -97,7 +97,7 @@ class NerReader:
         return NerBatch(text, tags, [iob2(item.spans, len(item.tokens)) for item in items])
 
 
-_CONLL_2003 = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")
+_CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))
 
 
 def _tag_name(tag: Any) -> str:

@@ -93,7 +93,7 @@ class WordVectors:
             with path.open(encoding="utf-8") as lines:
                 for number, line in enumerate(lines, start=1):
                     word, _, numbers = line.rstrip("\n").partition(" ")
-                    if word in wanted:
+                    if word in wanted and not _continues(numbers, self.dim):
                         found[word] = _parse(numbers, self.dim, f"{path}:{number}")
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not UTF-8 text ({error.reason}); expected GloVe's text format") from error
@@ -127,6 +127,18 @@ class WordVectors:
         matrix = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
         index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
         return {word: matrix[row] for row, word in enumerate(index) if word in wanted}
+
+
+def _continues(numbers: str, dim: int) -> bool:
+    """Whether a line's word goes on behind its first space, as a few of the 840B vectors' do (``. . .``)."""
+    fields = numbers.split(" ")
+    if len(fields) <= dim:
+        return False
+    try:
+        float(fields[0])
+    except ValueError:
+        return True
+    return False
 
 
 def _parse(numbers: str, dim: int, where: str) -> NDArray[np.float32]:

@@ -92,17 +92,19 @@ def test_perplexity_is_the_mean_of_both_directions_over_all_positions():
 
 
 @pytest.mark.parametrize(
-    ("metric", "batch"),
+    ("kind", "wrong", "right"),
     [
-        (SpanF1(), ([["B-X"]], [["B-X"]])),
-        (Accuracy(), ([1], [1])),
-        (Perplexity(), (torch.ones(2, 1), None)),
+        (SpanF1, ([["B-X", "O"]], [["O", "B-X"]]), ([["B-X"]], [["B-X"]])),
+        (Accuracy, ([1], [2]), ([1], [1])),
+        (Perplexity, (torch.ones(2, 1), None), (torch.zeros(2, 1), None)),
     ],
 )
-def test_reset_forgets_everything_and_nothing_taken_in_is_no_error(metric, batch):
-    fresh = metric.compute()
-    metric.update(*batch)
-    assert metric.compute() != fresh
+def test_reset_forgets_everything(kind, wrong, right):
+    metric, fresh = kind(), kind()
+    metric.update(*wrong)
     metric.reset()
-    assert metric.compute() == fresh
-    assert metric.name in fresh
+    assert metric.compute() == fresh.compute()
+    for each in (metric, fresh):
+        each.update(*right)
+    assert metric.compute() == fresh.compute()
+    assert metric.compute()[kind.name] == (100 if kind.higher_is_better else 1)

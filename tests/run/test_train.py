@@ -140,16 +140,42 @@ def test_the_stored_model_holds_no_bilm_and_predicts_the_scores_of_the_row(compo
         assert any("mixes.input.w" in name for name in tensors.keys())  # noqa: SIM118
 
 
+SMALL_LM = (
+    "task=lm",
+    "task.data.batch_size=8",
+    "task.model.n_samples=50",
+    "trainer.max_steps=20",
+    "trainer.val_check_interval=10",
+    "bilm.options.lstm.dim=12",
+    "bilm.options.lstm.projection_dim=6",
+)
+
+
 def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path: Path) -> None:
-    small = ["task.data.batch_size=8", "task.model.n_samples=50", "trainer.max_steps=20", "trainer.max_epochs=1"]
-    sizes = ["bilm.options.lstm.dim=12", "bilm.options.lstm.projection_dim=6"]
-    value = train.run(composed("task=lm", "trainer.val_check_interval=10", *small, *sizes))
+    value = train.run(composed(*SMALL_LM))
     (row,) = rows_of(tmp_path)
     assert row["scores"]["dev"]["perplexity"] == value
     assert {"forward", "backward"} <= set(row["scores"]["dev"])
+    assert [point["step"] for point in row["curve"]] == [10, 20]
     (folder,) = (tmp_path / "outputs" / "runs").glob("*/bilm")
     assert BiLM.load(folder).layers([["Hello", "."]])[0].shape == (3, 2, 12)
     assert (folder / "vocabulary.txt").read_text().startswith("<S>\n</S>\n<UNK>\n")
+
+
+def test_a_language_model_goes_on_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:
+    first = train.run(composed(*SMALL_LM))
+    (weights,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")
+    start = [f"task.lm.init={weights}", "task.training.decay=true"]
+    assert train.run(composed(*SMALL_LM, *start)) < first
+    train.run(composed(*SMALL_LM, *start, "task.optimizer.lr=0.0"))
+    (unmoved,) = [row for row in rows_of(tmp_path) if row["config"]["task"]["optimizer"]["lr"] == 0]
+    assert unmoved["scores"]["dev"]["perplexity"] == pytest.approx(first, rel=1e-6)
+
+
+def test_weights_of_another_model_are_no_start(composed: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(UserError, match=r"task\.lm\.init=.*not the weights of this model"):
+        train.run(composed(*SMALL_LM, f"task.lm.init={tmp_path / 'model.safetensors'}"))
 
 
 @pytest.mark.slow

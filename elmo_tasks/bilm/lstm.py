@@ -33,9 +33,8 @@ class ProjectedLSTM(nn.Module):
         self.dim, self.projection_dim = dim, projection_dim
         self.cell_clip, self.proj_clip = float(cell_clip), float(proj_clip)
         self.input_dim = input_dim
-        self.weight = nn.Parameter(
-            torch.empty(2, input_dim + projection_dim, 4 * dim)
-        )  # [input; hidden] as in the file
+        # rows of the input, then of the hidden state, as in the file
+        self.weight = nn.Parameter(torch.empty(2, input_dim + projection_dim, 4 * dim))
         self.bias = nn.Parameter(torch.zeros(2, 4 * dim))  # as in the file: the forget gate's +1 is added on use
         self.w_projection = nn.Parameter(torch.empty(2, dim, projection_dim))
         for weight in (self.weight, self.w_projection):  # glorot uniform, TensorFlow's default
@@ -61,14 +60,11 @@ class ProjectedLSTM(nn.Module):
         device = x.device.type
         if torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
-        # One sigmoid serves all gates, since tanh(j) = 2 sigmoid(2 j) - 1.
-        scale = x.new_ones(4, 1)
-        scale[1] = 2.0
-        scale = scale.expand(4, self.dim).reshape(-1)
-        forget_one = torch.zeros_like(self.bias)
-        forget_one[:, 2 * self.dim : 3 * self.dim] = 1.0
-        bias = ((self.bias + forget_one) * scale.float()).to(x.dtype)
-        weight = self.weight.to(x.dtype) * scale
+        # one sigmoid serves all four gates, since tanh(j) = 2 sigmoid(2 j) - 1
+        scale, shift = self.bias.new_ones(4, self.dim), self.bias.new_zeros(4, self.dim)
+        scale[1], shift[2] = 2.0, 1.0
+        bias = ((self.bias + shift.flatten()) * scale.flatten()).to(x.dtype)
+        weight = (self.weight * scale.flatten()).to(x.dtype)
         gates = torch.baddbmm(bias.unsqueeze(1), x, weight[:, : self.input_dim])
         out, hidden, cell = _Recurrence.apply(  # type: ignore[no-untyped-call]
             gates,

@@ -51,6 +51,28 @@ def mix_table(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
+def layers_table(rows: Iterable[Row]) -> str:
+    """A Markdown table of what the layer store saves: runs that had layers to compute, and the others, by data."""
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["bilm"] is not None:
+            groups[_setting(row)[:4]].append(row)
+    lines = [
+        "| task | data | scale | training items | runs that computed layers | seconds | runs that read all | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for setting, members in sorted(groups.items()):
+        first = [row for row in members if row["layers"]["computed"]]
+        later = [row for row in members if not row["layers"]["computed"]]
+        cells = []
+        for part, kind in ((first, "computed"), (later, "read")):
+            tokens = f", {statistics.mean(row['layers'][kind] for row in part):,.0f} tokens" if part else ""
+            cells.append(f"{len(part)}{tokens}")
+            cells.append(f"{statistics.mean(row['seconds']['layers'] for row in part):.1f}" if part else "-")
+        lines.append(f"| {' | '.join(setting)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def renew(document: str, tables: str) -> str:
     """Put ``tables`` between the markers of a Markdown document.
 
@@ -67,7 +89,10 @@ def renew(document: str, tables: str) -> str:
 def render(folder: Path) -> str:
     """All tables of a folder of rows."""
     rows = load(folder)
-    return f"{results_table(rows)}\n\nWhat the mixes learned:\n\n{mix_table(rows)}"
+    return (
+        f"{results_table(rows)}\n\nWhat the mixes learned:\n\n{mix_table(rows)}\n\n"
+        f"Seconds until the layers were there (reading the data included), means:\n\n{layers_table(rows)}"
+    )
 
 
 def _setting(row: Row) -> tuple[str, ...]:

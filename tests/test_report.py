@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report import BEGIN, END, mix_table, renew, results_table
+from elmo_tasks.report import BEGIN, END, layers_table, mix_table, renew, results_table
 
 
 def row(seed: int, dev: float, test: float | None = None, placement: str = "input") -> dict[str, Any]:
@@ -17,6 +17,8 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
         "scores": scores,
         "data": {"name": "local", "train": {"original": 1000, "used": 100}},
         "bilm": {"state": "reset"},
+        "layers": {"computed": 5000, "read": 0} if seed == 1 else {"computed": 0, "read": 5000},
+        "seconds": {"layers": 10.0 / seed},
         "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
         "config": {"elmo": {"lambda": 0.1}},
     }
@@ -38,6 +40,11 @@ def test_a_score_that_some_seeds_lack_is_left_open() -> None:
 
 def test_mixes_are_averaged_over_seeds() -> None:
     assert mix_table([row(1, 0.0), row(2, 0.0)]).splitlines()[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
+
+
+def test_first_and_later_passes_of_the_bilm_are_told_apart() -> None:
+    line = layers_table([row(1, 0.0), row(2, 0.0), row(4, 0.0)]).splitlines()[2]
+    assert line.endswith("| 1, 5,000 tokens | 10.0 | 2, 5,000 tokens | 3.8 |")
 
 
 def test_only_what_is_between_the_markers_is_renewed() -> None:

@@ -75,10 +75,10 @@ class Shards:
         """
         have = sum(path.stat().st_size for path in self.folder.glob("*.bin")) if self.folder.is_dir() else 0
         need, root = n_rows * self.row_bytes, self.folder.parent
-        text = f"{n_rows:,} tokens take {need / _GIGABYTE:.2f} GB in bilm.store.dir={root}"
+        text = f"{n_rows:,} tokens take {_size(need)} in bilm.store.dir={root}"
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
-                f"{text}, beside {have / _GIGABYTE:.2f} GB already there: more than bilm.store.limit_gb={limit_gb:g}; "
+                f"{text}, beside {_size(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
                 "raise it, use a smaller data.fraction, or keep the token layer alone with bilm.store.keep=tokens"
             )
         try:
@@ -91,7 +91,7 @@ class Shards:
         except OSError as error:
             raise self._unwritable(error) from error
         if need > free:
-            raise UserError(f"{text}, but only {free / _GIGABYTE:.2f} GB are free; set bilm.store.dir to another disk")
+            raise UserError(f"{text}, but only {_size(free)} are free; set bilm.store.dir to another disk")
         return text
 
     def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
@@ -170,3 +170,7 @@ class Shards:
             f"bilm.store.dir={self.folder.parent}: the layer store cannot be written ({error.strerror}); "
             "set bilm.store.dir to a folder with room"
         )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / _GIGABYTE:.2f} GB" if n_bytes >= _GIGABYTE else f"{n_bytes / 1e6:.1f} MB"

@@ -278,7 +278,7 @@ def test_beyond_the_limit_not_even_a_folder_is_made(tiny_bilm, tmp_path):
 def test_a_disk_without_room_is_refused(tiny_bilm, tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(UserError, match=r"only 0\.00 GB are free; set bilm\.store\.dir"):
+    with pytest.raises(UserError, match=r"only 0\.0 MB are free; set bilm\.store\.dir"):
         LayerStore(tmp_path, tiny_bilm).fill(SENTENCES)
 
 

@@ -15,14 +15,15 @@ def main(cfg: DictConfig) -> float:
     """Run one configuration."""
     from elmo_tasks.train import run  # torch and Lightning take seconds to import: not for --help
 
-    return run(cfg)
+    try:
+        return run(cfg)
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions as they are, so that each ends in one sentence here
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's exceptions as they are, to be put into one sentence here
     try:
         main()
-    except UserError as error:
-        sys.exit(f"error: {error}")
     except HydraException as error:
         sys.exit(f"error: {hydra_sentence(error)}")

@@ -19,58 +19,62 @@ Row = dict[str, Any]
 
 def results_table(rows: Iterable[Row]) -> str:
     """A Markdown table: one line for each setting that was run, mean and standard deviation over its seeds."""
-    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["elmo"] is not None:
-            groups[_setting(row)].append(row)
     lines = [
         "| task | data | scale | training items | ELMo | seeds | metric | dev | test |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for setting, members in sorted(groups.items()):
-        dev, test = (_scores(members, split) for split in ("dev", "test"))
-        lines.append(f"| {' | '.join(setting)} | {len(members)} | {members[0]['metric']} | {dev} | {test} |")
+    for setting, members in _groups(row for row in rows if row["elmo"] is not None):
+        cells = [*setting, _plugged(members[0]), str(len(members)), members[0]["metric"]]
+        lines.append(_line(*cells, _scores(members, "dev"), _scores(members, "test")))
     return "\n".join(lines)
 
 
 def mix_table(rows: Iterable[Row]) -> str:
     """A Markdown table of what the mixes learned: softmax weights of the layers and gamma, means over seeds."""
-    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        for place in (row["elmo"] or {}).get("weights", ()):
-            groups[(*_setting(row), place)].append(row)
     lines = [
-        "| task | data | training items | place | s (layer 0, 1, ...) | gamma |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| task | data | scale | training items | ELMo | place | s (layer 0, 1, ...) | gamma |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for (task, data, _, items, _, place), members in sorted(groups.items()):
-        weights = [row["elmo"]["weights"][place] for row in members]
-        s = ", ".join(f"{statistics.mean(layer):.3f}" for layer in zip(*(w["s"] for w in weights), strict=True))
-        gamma = statistics.mean(w["gamma"] for w in weights)
-        lines.append(f"| {task} | {data} | {items} | {place} | {s} | {gamma:.3f} |")
+    for setting, members in _groups(row for row in rows if row["elmo"] is not None):
+        for place in members[0]["elmo"]["weights"]:
+            weights = [row["elmo"]["weights"][place] for row in members]
+            s = ", ".join(f"{statistics.mean(layer):.3f}" for layer in zip(*(w["s"] for w in weights), strict=True))
+            gamma = f"{statistics.mean(w['gamma'] for w in weights):.3f}"
+            lines.append(_line(*setting, _plugged(members[0]), place, s, gamma))
     return "\n".join(lines)
 
 
 def layers_table(rows: Iterable[Row]) -> str:
-    """A Markdown table of what the layer store saves: runs that had layers to compute, and the others, by data."""
-    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["bilm"] is not None:
-            groups[_setting(row)[:4]].append(row)
+    """A Markdown table of what the layer store saves: runs that had layers to compute, and runs that read them all."""
     lines = [
-        "| task | data | scale | training items | runs that computed layers | seconds | runs that read all | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| task | data | scale | training items | ELMo | computed layers | seconds | read all | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for setting, members in sorted(groups.items()):
-        first = [row for row in members if row["layers"]["computed"]]
-        later = [row for row in members if not row["layers"]["computed"]]
-        cells = []
-        for part, kind in ((first, "computed"), (later, "read")):
+    for setting, members in _groups(row for row in rows if row["bilm"] is not None):
+        cells = [*setting, _plugged(members[0])]
+        for kind, wanted in (("computed", True), ("read", False)):
+            part = [row for row in members if (row["layers"]["computed"] > 0) == wanted]
             tokens = f", {statistics.mean(row['layers'][kind] for row in part):,.0f} tokens" if part else ""
-            cells.append(f"{len(part)}{tokens}")
+            cells.append(f"{len(part)} run{'s' * (len(part) != 1)}{tokens}")
             cells.append(f"{statistics.mean(row['seconds']['layers'] for row in part):.1f}" if part else "-")
-        lines.append(f"| {' | '.join(setting)} | {' | '.join(cells)} |")
+        lines.append(_line(*cells))
     return "\n".join(lines)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _groups(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
+    """Rows that differ in nothing but their seed, in order of what is shown of them.
+
+    Data and biLM count by their digests, so that other files or weights under the same name are another line.
+    """
+    groups: dict[tuple[tuple[str, ...], str], list[Row]] = defaultdict(list)
+    for row in rows:
+        hidden = f"{row['data']['digest']} {(row['bilm'] or {}).get('digest')} {_plugged(row)}"
+        groups[_setting(row), hidden].append(row)
+    return [(setting, groups[setting, hidden]) for setting, hidden in sorted(groups)]
 
 
 def renew(document: str, tables: str) -> str:
@@ -96,12 +100,13 @@ def render(folder: Path) -> str:
 
 
 def _setting(row: Row) -> tuple[str, ...]:
-    elmo, train = row["elmo"], row["data"]["train"]
+    train = row["data"]["train"]
     used = f"{train['used']:,}" + ("" if train["used"] == train["original"] else f" of {train['original']:,}")
-    return row["task"], row["data"]["name"], row["scale"], used, _plugged(elmo, row)
+    return row["task"], row["data"]["name"], row["scale"], used
 
 
-def _plugged(elmo: Row, row: Row) -> str:
+def _plugged(row: Row) -> str:
+    elmo = row["elmo"]
     if elmo["placement"] == "none":
         return "none"
     text = f"{elmo['placement']}, {elmo['mix']}"

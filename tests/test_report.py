@@ -15,8 +15,8 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
         "scale": "cpu",
         "metric": "f1",
         "scores": scores,
-        "data": {"name": "local", "train": {"original": 1000, "used": 100}},
-        "bilm": {"state": "reset"},
+        "data": {"name": "local", "digest": "d", "train": {"original": 1000, "used": 100}},
+        "bilm": {"state": "reset", "digest": "b"},
         "layers": {"computed": 5000, "read": 0} if seed == 1 else {"computed": 0, "read": 5000},
         "seconds": {"layers": 10.0 / seed},
         "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
@@ -38,13 +38,19 @@ def test_a_score_that_some_seeds_lack_is_left_open() -> None:
     assert results_table([row(1, 80.0, 70.0), row(2, 82.0)]).splitlines()[2].endswith("| 81.00 ± 1.41 | - |")
 
 
+def test_other_data_under_the_same_name_is_another_line() -> None:
+    other = row(2, 90.0)
+    other["data"]["digest"] = "e"
+    assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
+
+
 def test_mixes_are_averaged_over_seeds() -> None:
     assert mix_table([row(1, 0.0), row(2, 0.0)]).splitlines()[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
 
 
 def test_first_and_later_passes_of_the_bilm_are_told_apart() -> None:
     line = layers_table([row(1, 0.0), row(2, 0.0), row(4, 0.0)]).splitlines()[2]
-    assert line.endswith("| 1, 5,000 tokens | 10.0 | 2, 5,000 tokens | 3.8 |")
+    assert line.endswith("| 1 run, 5,000 tokens | 10.0 | 2 runs, 5,000 tokens | 3.8 |")
 
 
 def test_only_what_is_between_the_markers_is_renewed() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import load
+from elmo_tasks.results import fingerprint, load
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -68,11 +68,12 @@ def _line(*cells: str) -> str:
 def _groups(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
     """Rows that differ in nothing but their seed, in order of what is shown of them.
 
-    Data and biLM count by their digests, so that other files or weights under the same name are another line.
+    Data and biLM count by their digests and the rest by the configuration, so that other files, weights or sizes under
+    the same name are another line.
     """
     groups: dict[tuple[tuple[str, ...], str], list[Row]] = defaultdict(list)
     for row in rows:
-        hidden = f"{row['data']['digest']} {(row['bilm'] or {}).get('digest')} {_plugged(row)}"
+        hidden = f"{_plugged(row)} {row['data']['digest']} {(row['bilm'] or {}).get('digest')} {_cell(row['config'])}"
         groups[_setting(row), hidden].append(row)
     return [(setting, groups[setting, hidden]) for setting, hidden in sorted(groups)]
 
@@ -103,6 +104,14 @@ def _setting(row: Row) -> tuple[str, ...]:
     train = row["data"]["train"]
     used = f"{train['used']:,}" + ("" if train["used"] == train["original"] else f" of {train['original']:,}")
     return row["task"], row["data"]["name"], row["scale"], used
+
+
+def _cell(config: Row) -> str:
+    """Fingerprint of what a configuration says of model, schedule and ELMo."""
+    elmo, trainer = config["elmo"], config["trainer"]
+    plugged = elmo if elmo["placement"] != "none" else "none"
+    schedule = [trainer[key] for key in ("max_epochs", "max_steps", "patience", "precision")]
+    return fingerprint({"task": config["task"], "words": config["words"], "elmo": plugged, "schedule": schedule})
 
 
 def _plugged(row: Row) -> str:

@@ -1,3 +1,4 @@
+import json
 import re
 import shlex
 from pathlib import Path
@@ -48,3 +49,14 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
 def test_every_file_that_the_readme_links_to_is_there() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (REPO / target).exists(), target
+
+
+def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
+    records = REPO / "experiments" / "bilm_mini"
+    first = [line.split(",") for line in (records / "first_run_dev.csv").read_text().splitlines()[1:]]
+    second = json.loads((records / "second_run.json").read_text())
+    curve = [float(line[1]) for line in first] + [point["dev"]["perplexity"] for point in second["curve"]]
+    assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card
+    final = second["scores"]["dev"]
+    assert f"forward {final['forward']:.1f}, backward {final['backward']:.1f}, mean {final['perplexity']:.1f}" in card

@@ -20,7 +20,12 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
         "layers": {"computed": 5000, "read": 0} if seed == 1 else {"computed": 0, "read": 5000},
         "seconds": {"layers": 10.0 / seed},
         "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
-        "config": {"elmo": {"lambda": 0.1}},
+        "config": {
+            "elmo": {"lambda": 0.1, "placement": placement},
+            "trainer": {"max_epochs": 10, "max_steps": -1, "patience": 3, "precision": "32-true"},
+            "task": {"name": "ner"},
+            "words": {"name": "glove"},
+        },
     }
 
 
@@ -41,6 +46,12 @@ def test_a_score_that_some_seeds_lack_is_left_open() -> None:
 def test_other_data_under_the_same_name_is_another_line() -> None:
     other = row(2, 90.0)
     other["data"]["digest"] = "e"
+    assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
+
+
+def test_another_schedule_is_another_line() -> None:
+    other = row(2, 90.0)
+    other["config"]["trainer"]["max_epochs"] = 5
     assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
 
 

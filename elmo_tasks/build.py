@@ -18,6 +18,7 @@ from torch import nn
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
+from elmo_tasks.callbacks import AverageWeights
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
@@ -87,7 +88,7 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
             raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
         data: LmData = instantiate(task["data"], root=root)
         return data
-    return TaskData(
+    data_of_task = TaskData(
         reader=instantiate(task["reader"]),
         sources=task["hub"] if cfg["data"]["name"] == "hub" else task["files"],
         hub=cfg["data"]["name"] == "hub",
@@ -96,8 +97,12 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
         words=WordVectors(**cfg["words"]),
         update_words=task["update_words"],
         batch_size=task["training"]["batch_size"],
+        batch_tokens=task["training"]["batch_tokens"],
         seed=cfg["seed"],
     )
+    if cfg["test"] and "test" not in data_of_task.source.splits:
+        raise UserError(f"test=true, but there is no test set: task.files.test is {task['files']['test']}")
+    return data_of_task
 
 
 def build_elmo(cfg: dict[str, Any], bilm: BiLM | None) -> Elmo | None:
@@ -147,7 +152,7 @@ def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:
         model=model,
         metric=instantiate(cfg["task"]["metric"]),
         optimizer=instantiate(cfg["task"]["optimizer"]),
-        decay=cfg["task"]["training"]["decay"],
+        schedule=cfg["task"]["training"]["schedule"],
     )
 
 
@@ -186,6 +191,8 @@ def build_trainer(
 ) -> pl.Trainer:
     """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
     trainer, metric = cfg["trainer"], module.metric
+    if cfg["task"]["training"]["average"] is not None:
+        callbacks = [*callbacks, AverageWeights(cfg["task"]["training"]["average"])]  # behind the one that saves
     if trainer["progress"]:
         callbacks = [*callbacks, TQDMProgressBar(leave=False)]
     if trainer["patience"] is not None:
@@ -197,7 +204,8 @@ def build_trainer(
         precision=trainer["precision"],
         max_epochs=trainer["max_epochs"],
         max_steps=trainer["max_steps"],
-        limit_train_batches=data.steps_per_epoch,
+        limit_train_batches=data.steps_per_epoch if isinstance(data, LmData) else 1.0,
+        reload_dataloaders_every_n_epochs=0 if isinstance(data, LmData) else 1,
         limit_val_batches=trainer["limit_val_batches"],
         val_check_interval=trainer["val_check_interval"],
         gradient_clip_val=cfg["task"]["training"]["grad_norm"],

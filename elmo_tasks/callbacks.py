@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.module import TaskModule
@@ -64,6 +64,46 @@ class KeepBest(pl.Callback):
             raise UserError(f"{self.path}: the weights cannot be written ({error}); set paths.outputs") from error
         finally:
             temporary.unlink(missing_ok=True)
+
+
+class AverageWeights(pl.Callback):
+    """Scores and saves an exponential moving average of the weights; training goes on with the weights themselves.
+
+    The average starts with the first update and forgets its beginning as fast as its age allows: update n (from 0)
+    keeps ``min(decay, (1 + n) / (10 + n))`` of it, as TensorFlow does if it is told the number of updates. A fixed
+    decay of 0.999 would still hold a third of the untrained weights after a thousand updates.
+
+    Must stand behind :class:`KeepBest`, which is to see the averaged weights.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.n_updates = 0
+        self.average: list[Tensor] = []
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        weights = _trained(pl_module)
+        if not self.average:
+            self.average = [p.detach().clone() for p in weights]
+        kept = min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
+        torch._foreach_lerp_(self.average, [p.detach() for p in weights], 1 - kept)
+        self.n_updates += 1
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._swap(pl_module)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._swap(pl_module)
+
+    def _swap(self, pl_module: pl.LightningModule) -> None:
+        for p, mean in zip(_trained(pl_module), self.average, strict=True):
+            weights = p.detach().clone()
+            p.data.copy_(mean)
+            mean.copy_(weights)
+
+
+def _trained(pl_module: pl.LightningModule) -> list[nn.Parameter]:
+    return [p for p in pl_module.parameters() if p.requires_grad]
 
 
 def silence_lightning() -> None:

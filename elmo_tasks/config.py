@@ -67,6 +67,11 @@ RULES: dict[str, tuple[str, Check]] = {
     "data.fraction": _number(0, 1, above=True),
     "words.dim": _whole(1),
     "words.path": _optional(_TEXT),
+    "task.training.schedule": (
+        "one of linear, halve, or null",
+        lambda value: value in (None, "linear", "halve"),
+    ),
+    "task.training.average": _optional(_number(0, 1, below=True)),
     "trainer.max_epochs": _whole(1),
     "trainer.max_steps": _whole(-1),
     "trainer.patience": _optional(_whole(1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
@@ -22,12 +22,15 @@ class TaskModule(pl.LightningModule):
             section 3.1 of the paper: lambda times the squared scalars).
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
-        decay: let the learning rate fall linearly to zero over the run.
+        schedule: of the learning rate: None leaves it alone, ``linear`` lets it fall to zero over the run, ``halve``
+            halves it after each epoch without a better dev score.
     """
 
-    def __init__(self, *, model: nn.Module, metric: Metric, optimizer: OptimizerFactory, decay: bool = False) -> None:
+    def __init__(
+        self, *, model: nn.Module, metric: Metric, optimizer: OptimizerFactory, schedule: str | None = None
+    ) -> None:
         super().__init__()
-        self.decay = decay
+        self.schedule = schedule
         self.model = model
         self.metric = metric
         self.make_optimizer = optimizer
@@ -55,11 +58,17 @@ class TaskModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
-        if not self.decay:
-            return optimizer
-        steps = int(self.trainer.estimated_stepping_batches)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        schedule: torch.optim.lr_scheduler.LRScheduler
+        if self.schedule == "linear":
+            steps = int(self.trainer.estimated_stepping_batches)
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        if self.schedule == "halve":
+            mode: Literal["min", "max"] = "max" if self.metric.higher_is_better else "min"
+            schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor=0.5, patience=0)
+            monitor = f"dev/{self.metric.name}"
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "monitor": monitor}}
+        return optimizer
 
 
 @torch.no_grad()

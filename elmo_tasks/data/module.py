@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
@@ -16,6 +16,7 @@ from elmo_tasks.bilm.chars import character_id_table
 from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
 from elmo_tasks.data.source import SPLITS, Files, Hub, Reader
 from elmo_tasks.data.words import WordVectors
+from elmo_tasks.errors import UserError
 from elmo_tasks.nn.embedding import WordEmbedding
 
 _POOL = 50  # batches that are sorted by length together
@@ -32,7 +33,8 @@ class TaskData(pl.LightningDataModule):
         fraction: share of the training items that is used; the same ones for a given seed.
         words: where the word vectors come from.
         update_words: train the word vectors too (random ones always are).
-        batch_size: items of a training batch.
+        batch_size: items of a batch at most.
+        batch_tokens: padded tokens of a batch at most, which bounds the memory.
         seed: of the fraction and of the order of batches.
     """
 
@@ -47,18 +49,25 @@ class TaskData(pl.LightningDataModule):
         words: WordVectors,
         update_words: bool,
         batch_size: int,
+        batch_tokens: int,
         seed: int,
     ) -> None:
         super().__init__()
         self.update_words = update_words or words.name == "random"
-        self.reader, self.words, self.batch_size, self.seed, self.fraction = reader, words, batch_size, seed, fraction
+        self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
+        self.batch_size, self.batch_tokens = batch_size, batch_tokens
         self.source = Hub(**sources) if hub else Files(root, sources)
         self.digest = self.source.digest
         self.store: LayerStore | TokenStore | None = None
 
     def read(self) -> None:
-        """Read all splits, cut the training set, build the vocabulary."""
-        self.items = {split: self.source.read(self.reader, split) for split in SPLITS}
+        """Read all splits, cut the training set, build the vocabulary.
+
+        Raises:
+            UserError: for bad input, and for an item that exceeds ``batch_tokens`` by itself.
+        """
+        self.items = {split: self.source.read(self.reader, split) for split in self.source.splits}
+        self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
         if self.fraction < 1:
             train = self.items["train"]
@@ -69,8 +78,17 @@ class TaskData(pl.LightningDataModule):
             for split, items in self.items.items()
         }
         self.vocabulary, self.matrix, self.coverage = self.words.embed(
-            tokens["train"], [*tokens["dev"], *tokens["test"]]
+            tokens["train"], [word for split in SPLITS[1:] for word in tokens.get(split, ())]
         )
+
+    def _refuse_too_long(self) -> None:
+        for split in self.items:
+            longest = max(map(sum, self._lengths(split)))
+            if longest > self.batch_tokens:
+                raise UserError(
+                    f"an item of the {split} split has {longest:,} tokens, more than a batch may have; "
+                    f"leave it out, or set task.training.batch_tokens={longest} if the memory allows"
+                )
 
     def use_layers(self, store: LayerStore | TokenStore | None, splits: Sequence[str]) -> Filled:
         """Take the biLM's layers from ``store``, which computes what it lacks of these splits."""
@@ -81,7 +99,7 @@ class TaskData(pl.LightningDataModule):
 
     def counts(self) -> dict[str, Any]:
         """How many items each split had and how many are used, for the row."""
-        splits = {split: {"original": self.original[split], "used": len(self.items[split])} for split in SPLITS}
+        splits = {split: {"original": self.original[split], "used": len(items)} for split, items in self.items.items()}
         return {**splits, "left_out": dict(self.reader.left_out), "word_coverage": round(self.coverage, 4)}
 
     def model_parts(self) -> dict[str, Any]:
@@ -89,13 +107,12 @@ class TaskData(pl.LightningDataModule):
         embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
         return {"words": embedding, **self.reader.model_parts(self.items["train"])}
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Training batches of one epoch."""
-        return -(-len(self.items["train"]) // self.batch_size)
-
     def train_dataloader(self) -> DataLoader[Any]:
-        return self._loader("train", _Buckets(self._lengths("train"), self.batch_size, self.seed))
+        return self.epoch(self.trainer.current_epoch if self.trainer else 0)
+
+    def epoch(self, number: int) -> DataLoader[Any]:
+        """The training batches of one epoch: another order each epoch, the same for one seed."""
+        return self._loader("train", self._shuffled(random.Random(f"{self.seed}-{number}")))
 
     def val_dataloader(self) -> DataLoader[Any]:
         return self.batches("dev")
@@ -103,15 +120,39 @@ class TaskData(pl.LightningDataModule):
     def batches(self, split: str) -> DataLoader[Any]:
         """A split in order of length, for scoring."""
         lengths = self._lengths(split)
-        order = sorted(range(len(lengths)), key=lambda k: lengths[k])
-        cuts = [order[k : k + self.batch_size] for k in range(0, len(order), self.batch_size)]
-        return self._loader(split, cuts)
+        return self._loader(split, self._cut(range(len(lengths)), lengths))
 
-    def _loader(self, split: str, batches: Any) -> DataLoader[Any]:
+    def _shuffled(self, shuffler: random.Random) -> list[list[int]]:
+        """Batches of similar length in a random order."""
+        lengths = self._lengths("train")
+        order = shuffler.sample(range(len(lengths)), len(lengths))
+        pool = self.batch_size * _POOL
+        batches = [
+            batch for start in range(0, len(order), pool) for batch in self._cut(order[start : start + pool], lengths)
+        ]
+        shuffler.shuffle(batches)
+        return batches
+
+    def _cut(self, items: Sequence[int], lengths: Sequence[tuple[int, ...]]) -> list[list[int]]:
+        """Some items in order of length, in batches within both bounds."""
+        batches: list[list[int]] = []
+        longest: tuple[int, ...] = ()
+        for k in sorted(items, key=lambda k: sum(lengths[k])):
+            longer = tuple(map(max, zip(longest, lengths[k], strict=True))) if longest else lengths[k]
+            size = len(batches[-1]) + 1 if batches else 0
+            if not batches or size > self.batch_size or size * sum(longer) > self.batch_tokens:
+                batches.append([])
+                longer = lengths[k]
+            batches[-1].append(k)
+            longest = longer
+        return batches
+
+    def _loader(self, split: str, batches: list[list[int]]) -> DataLoader[Any]:
         return DataLoader(self.items[split], batch_sampler=batches, collate_fn=self.collate)  # type: ignore[arg-type]
 
-    def _lengths(self, split: str) -> list[int]:
-        return [sum(map(len, self.reader.texts(item))) for item in self.items[split]]
+    def _lengths(self, split: str) -> list[tuple[int, ...]]:
+        """The tokens of each text of each item."""
+        return [tuple(map(len, self.reader.texts(item))) for item in self.items[split]]
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""
@@ -131,25 +172,3 @@ class TaskData(pl.LightningDataModule):
         char_ids[mask] = table[torch.tensor([distinct[word] for t in tokens for word in t])]
         layers = None if self.store is None else self.store.padded(tokens)
         return Text(tokens, word_ids, char_ids, mask, layers)
-
-
-class _Buckets:
-    """Batches of similar length in a random order, another one each epoch, the same for one seed."""
-
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
-        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
-
-    def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        shuffler = random.Random(f"{self.seed}-{self.epoch}")
-        self.epoch += 1
-        order = shuffler.sample(range(len(self.lengths)), len(self.lengths))
-        size, pool = self.batch_size, self.batch_size * _POOL
-        batches = []
-        for start in range(0, len(order), pool):
-            near = sorted(order[start : start + pool], key=lambda k: self.lengths[k])
-            batches += [near[k : k + size] for k in range(0, len(near), size)]
-        shuffler.shuffle(batches)
-        yield from batches

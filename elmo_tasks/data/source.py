@@ -36,20 +36,27 @@ class Reader(Protocol):
 
 
 class Files:
-    """One file a split, below a root folder."""
+    """One file a split, below a root folder.
+
+    Args:
+        root: the folder.
+        files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A test file that is
+            not there is only missed when the test set is to be scored.
+    """
 
     def __init__(self, root: str | None, files: Mapping[str, str]) -> None:
         if root is None:
             raise UserError("data.root is not set; add data.root=DIR to the command line")
         if not Path(root).is_dir():
             raise UserError(f"data.root={root}: no such folder")
-        self.paths = {split: Path(root) / files[split] for split in SPLITS}
-        for split, path in self.paths.items():
-            if not path.is_file():
-                raise UserError(
-                    f"{path}: no such file; set data.root, or task.files.{split} to its place below data.root"
-                )
+        found = {split: _find(Path(root), files[split], split) for split in SPLITS if files[split] is not None}
+        self.paths = {split: path for split, path in found.items() if path is not None}
         self.digest = digest_files(self.paths.values())
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that are there."""
+        return list(self.paths)
 
     def read(self, reader: Reader, split: str) -> list[Any]:
         """All items of a split."""
@@ -77,10 +84,15 @@ class Hub:
             if name not in self._data:
                 raise UserError(f"data=hub: {id} has no split {name!r} for {split}; it has {', '.join(self._data)}")
         sha = hashlib.sha256()
-        for split in SPLITS:
+        for split in splits:
             for row in self._rows(split):
                 sha.update(json.dumps(row, sort_keys=True, default=str).encode())
         self.digest = sha.hexdigest()[:16]
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that are there."""
+        return list(self._splits)
 
     def read(self, reader: Reader, split: str) -> list[Any]:
         """All items of a split."""
@@ -88,6 +100,21 @@ class Hub:
 
     def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
         yield from self._data[self._splits[split]]
+
+
+def _find(root: Path, pattern: str, split: str) -> Path | None:
+    """The one file that a path or pattern means."""
+    if (root / pattern).is_file():
+        return root / pattern
+    paths = [] if Path(pattern).is_absolute() else sorted(path for path in root.glob(pattern) if path.is_file())
+    if len(paths) > 1:
+        names = " and ".join(path.name for path in paths)
+        raise UserError(f"{root / pattern}: {names} both match; set task.files.{split} to one of them")
+    if not paths and split != "test":
+        raise UserError(
+            f"{root / pattern}: no such file; set data.root, or task.files.{split} to its place below data.root"
+        )
+    return paths[0] if paths else None
 
 
 def digest_files(paths: Iterable[Path]) -> str:

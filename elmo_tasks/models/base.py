@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -18,3 +19,20 @@ class TaskModel(Protocol):
 
     def decode(self, out: Any, batch: Any) -> Any:
         """Plain Python predictions, to be compared with ``batch.gold``."""
+
+
+class Votes(Protocol):
+    """What a model needs besides to be a member of an ensemble; ``decode`` is then the two, one after the other."""
+
+    def log_probabilities(self, out: Any, batch: Any) -> Tensor:
+        """Of every possible answer, by its place in a tensor ``[B, ...]``."""
+
+    def choose(self, log_probabilities: Tensor, batch: Any) -> Any:
+        """The predictions that :meth:`TaskModel.decode` makes of such a tensor."""
+
+
+@dataclass
+class ClassifierOutput:
+    """``logits``: float ``[B, K]``."""
+
+    logits: Tensor

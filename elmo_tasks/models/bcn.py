@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,15 +10,10 @@ from torch.nn import functional as F
 
 from elmo_tasks.data.sst5 import SstBatch
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import ClassifierOutput
+from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.embedding import WordEmbedding
-from elmo_tasks.nn.rnn import BiLSTM, masked_softmax
-
-
-@dataclass
-class ClassifierOutput:
-    """``logits``: float ``[B, K]``."""
-
-    logits: Tensor
+from elmo_tasks.nn.rnn import BiLSTM
 
 
 class BiattentiveClassifier(nn.Module):
@@ -95,7 +89,14 @@ class BiattentiveClassifier(nn.Module):
         """Mean cross-entropy."""
         return F.cross_entropy(out.logits, batch.labels)
 
-    def decode(self, out: ClassifierOutput, batch: SstBatch) -> list[int]:
+    def log_probabilities(self, out: ClassifierOutput, batch: SstBatch) -> Tensor:
+        """Of each label, ``[B, K]``."""
+        return out.logits.log_softmax(dim=1)
+
+    def choose(self, log_probabilities: Tensor, batch: SstBatch) -> list[int]:
         """The most probable label of each text."""
-        labels: list[int] = out.logits.argmax(dim=1).tolist()
+        labels: list[int] = log_probabilities.argmax(dim=1).tolist()
         return labels
+
+    def decode(self, out: ClassifierOutput, batch: SstBatch) -> list[int]:
+        return self.choose(self.log_probabilities(out, batch), batch)

@@ -30,7 +30,7 @@ def data_of(tmp_path):
             root=str(tmp_path),
             words=words,
             update_words=False,
-            **settings,
+            **{"batch_tokens": 10_000, **settings},
         )
         data.read()
         return data
@@ -55,18 +55,18 @@ def flat(batches):
 def test_every_training_item_comes_once_an_epoch_in_batches_of_the_size_asked_for(data_of):
     sentences = sentences_of_many_lengths()
     data = data_of(sentences)
-    loader = data.train_dataloader()
-    for _epoch in range(2):
+    for epoch in range(2):
+        loader = data.epoch(epoch)
         batches = contents(loader)
         assert sorted(flat(batches)) == sorted(sentences)
         assert sorted(map(len, batches)) == [3] + [8] * 25
-        assert len(loader) == len(batches) == data.steps_per_epoch
+        assert len(loader) == len(batches)
 
 
 def test_order_differs_between_epochs_and_seeds_and_is_the_same_for_one_seed(data_of):
     def epochs(seed):
-        loader = data_of(sentences_of_many_lengths(), seed=seed).train_dataloader()
-        return contents(loader), contents(loader)
+        data = data_of(sentences_of_many_lengths(), seed=seed)
+        return contents(data.epoch(0)), contents(data.epoch(1))
 
     first, second = epochs(seed=1)
     assert first != second
@@ -83,8 +83,8 @@ def test_batches_come_in_random_order_but_hold_similar_lengths(data_of):
 
 
 def test_batch_mates_change_when_there_are_more_items_than_a_pool_of_batches(data_of):
-    loader = data_of([[f"item{k}"] for k in range(220)], batch_size=2).train_dataloader()
-    pairs = [{frozenset(map(tuple, batch)) for batch in contents(loader)} for _epoch in range(2)]
+    data = data_of([[f"item{k}"] for k in range(220)], batch_size=2)
+    pairs = [{frozenset(map(tuple, batch)) for batch in contents(data.epoch(k))} for k in range(2)]
     assert len(pairs[0] & pairs[1]) < 20
 
 

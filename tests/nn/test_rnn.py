@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout, masked_softmax
+from elmo_tasks.nn.attention import masked_softmax
+from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
 
 
 def step_by_step(x, lstm, suffix):

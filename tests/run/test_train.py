@@ -165,7 +165,7 @@ def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path
 def test_a_language_model_goes_on_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:
     first = train.run(composed(*SMALL_LM))
     (weights,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")
-    start = [f"task.lm.init={weights}", "task.training.decay=true"]
+    start = [f"task.lm.init={weights}", "task.training.schedule=linear"]
     assert train.run(composed(*SMALL_LM, *start)) < first
     train.run(composed(*SMALL_LM, *start, "task.optimizer.lr=0.0"))
     (unmoved,) = [row for row in rows_of(tmp_path) if row["config"]["task"]["optimizer"]["lr"] == 0]

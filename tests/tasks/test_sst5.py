@@ -8,7 +8,8 @@ from elmo_tasks.batch import Text
 from elmo_tasks.data.sst5 import SstBatch, SstItem, SstReader, parse_tree
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
-from elmo_tasks.models.bcn import BiattentiveClassifier, ClassifierOutput
+from elmo_tasks.models.base import ClassifierOutput
+from elmo_tasks.models.bcn import BiattentiveClassifier
 from elmo_tasks.nn.embedding import WordEmbedding
 
 

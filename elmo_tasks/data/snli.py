@@ -1,0 +1,123 @@
+"""Natural language inference: the official jsonl files, or the hub's copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.data.tokens import tokenize
+from elmo_tasks.errors import UserError
+
+LABELS = ("entailment", "neutral", "contradiction")
+NO_MAJORITY = "-"
+
+
+@dataclass
+class SnliItem:
+    """Two sentences and the number of their label."""
+
+    premise: list[str]
+    hypothesis: list[str]
+    label: int
+
+
+@dataclass
+class SnliBatch(OnDevice):
+    """Attributes:
+    premise, hypothesis: the sentences.
+    labels: long ``[B]``.
+    gold: the labels as plain numbers.
+    """
+
+    premise: Text
+    hypothesis: Text
+    labels: Tensor
+    gold: list[int]
+
+
+class SnliReader:
+    """Reads pairs as raw sentences and tokenises them; pairs whose annotators found no majority are left out.
+
+    The parses in the official files are not read, so that files and hub give the same tokens.
+    """
+
+    def __init__(self) -> None:
+        self.left_out: dict[str, int] = {}
+
+    def read_file(self, path: Path, split: str) -> list[SnliItem]:
+        """All pairs of a jsonl file, one object a line; empty lines are passed over."""
+        items: list[SnliItem] = []
+        seen: dict[str, int] = {}
+        for number, line in read_lines(path):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            pair = _object(line, where)
+            if "pairID" in pair and seen.setdefault(str(pair["pairID"]), number) != number:
+                raise UserError(f"{where}: pairID {pair['pairID']!r} is also in line {seen[str(pair['pairID'])]}")
+            label = pair["gold_label"]
+            if label not in (*LABELS, NO_MAJORITY):
+                raise UserError(
+                    f"{where}: unknown gold_label {label!r}; expected {', '.join(LABELS)} or {NO_MAJORITY!r}"
+                )
+            self._add(items, pair["sentence1"], pair["sentence2"], label, where)
+        return items
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SnliItem]:
+        """Hub rows with ``premise``, ``hypothesis`` and ``label`` (-1 for no majority)."""
+        items: list[SnliItem] = []
+        for number, row in enumerate(rows):
+            place = f"{where} row {number}"
+            try:
+                premise, hypothesis, label = row["premise"], row["hypothesis"], int(row["label"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{place}: expected the columns premise, hypothesis and label ({error!r})") from error
+            if not -1 <= label < len(LABELS):
+                raise UserError(f"{place}: label {label} is not in -1 .. {len(LABELS) - 1}")
+            self._add(items, premise, hypothesis, NO_MAJORITY if label == -1 else LABELS[label], place)
+        return items
+
+    def _add(self, items: list[SnliItem], premise: Any, hypothesis: Any, label: str, where: str) -> None:
+        sentences = []
+        for name, sentence in (("premise", premise), ("hypothesis", hypothesis)):
+            if not isinstance(sentence, str):
+                raise UserError(f"{where}: the {name} must be a text, found {sentence!r}")
+            sentences.append([token.word for token in tokenize(sentence)])
+            check_tokens(sentences[-1], f"{where} ({name})")
+        if label == NO_MAJORITY:
+            self.left_out["no majority"] = self.left_out.get("no majority", 0) + 1
+        else:
+            items.append(SnliItem(sentences[0], sentences[1], LABELS.index(label)))
+
+    def texts(self, item: SnliItem) -> list[list[str]]:
+        return [item.premise, item.hypothesis]
+
+    def model_parts(self, train: list[SnliItem]) -> dict[str, Any]:
+        """The number of classes."""
+        return {"n_labels": len(LABELS)}
+
+    def collate(self, items: list[SnliItem], texts: list[Text]) -> SnliBatch:
+        """Labels of some pairs."""
+        labels = [item.label for item in items]
+        return SnliBatch(texts[0], texts[1], torch.tensor(labels), labels)
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    """One line of the file."""
+    try:
+        pair = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{where}: not JSON ({error}); expected one object a line") from error
+    wanted = {"gold_label", "sentence1", "sentence2"}
+    if not isinstance(pair, dict) or not wanted <= set(pair):
+        found = ", ".join(sorted(pair)) if isinstance(pair, dict) else type(pair).__name__
+        raise UserError(f"{where}: expected an object with {', '.join(sorted(wanted))}, found {found}")
+    return pair

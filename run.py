@@ -13,10 +13,10 @@ from elmo_tasks.errors import UserError, hydra_sentence
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
 def main(cfg: DictConfig) -> float:
     """Run one configuration."""
-    from elmo_tasks.train import run  # torch and Lightning take seconds to import: not for --help
+    from elmo_tasks import ensemble, train  # torch and Lightning take seconds to import: not for --help
 
     try:
-        return run(cfg)
+        return train.run(cfg) if cfg.ensemble is None else ensemble.run(cfg)
     except UserError as error:
         sys.exit(f"error: {error}")
 

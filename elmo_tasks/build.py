@@ -130,11 +130,11 @@ def build_model(cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None)
         parts["elmo"] = elmo
     model: nn.Module = instantiate(cfg["task"]["model"], **parts, _convert_="all")
     if cfg["task"].get("lm", {}).get("init") is not None:
-        start_from(model, Path(cfg["task"]["lm"]["init"]))
+        read_weights(model, Path(cfg["task"]["lm"]["init"]))
     return model
 
 
-def start_from(model: nn.Module, path: Path) -> None:
+def read_weights(model: nn.Module, path: Path) -> None:
     """Take over the weights of an earlier run, its ``model.safetensors``.
 
     Raises:
@@ -143,7 +143,7 @@ def start_from(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(load_file(path))
     except (OSError, SafetensorError, RuntimeError) as error:
-        raise UserError(f"task.lm.init={path}: not the weights of this model ({str(error).splitlines()[0]})") from error
+        raise UserError(f"{path}: not the weights of this model ({str(error).splitlines()[0]})") from error
 
 
 def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:

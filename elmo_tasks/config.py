@@ -50,6 +50,17 @@ RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),
     "test": _FLAG,
     "force": _FLAG,
+    "ensemble": (
+        "a list of two or more different seeds, such as [1,2,3], or null",
+        lambda value: (
+            value is None
+            or (
+                isinstance(value, list)
+                and len(set(map(repr, value))) == len(value) > 1
+                and all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value)
+            )
+        ),
+    ),
     "elmo.placement": _choice("none", "input", "output", "both"),
     "elmo.mix": (
         "one of scalar, last, mean, layer_0, layer_1, ...",

@@ -24,7 +24,8 @@ def results_table(rows: Iterable[Row]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for setting, members in _groups(row for row in rows if row["elmo"] is not None):
-        cells = [*setting, _plugged(members[0]), str(len(members)), members[0]["metric"]]
+        plugged = _plugged(members[0]) + _ensemble(members[0])
+        cells = [*setting, plugged, str(len(members)), members[0]["metric"]]
         lines.append(_line(*cells, _scores(members, "dev"), _scores(members, "test")))
     return "\n".join(lines)
 
@@ -50,7 +51,7 @@ def layers_table(rows: Iterable[Row]) -> str:
         "| task | data | scale | training items | ELMo | computed layers | seconds | read all | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for setting, members in _groups(row for row in rows if row["bilm"] is not None):
+    for setting, members in _groups(row for row in rows if row["bilm"] is not None and "ensemble" not in row):
         cells = [*setting, _plugged(members[0])]
         for kind, wanted in (("computed", True), ("read", False)):
             part = [row for row in members if (row["layers"]["computed"] > 0) == wanted]
@@ -73,7 +74,8 @@ def _groups(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
     """
     groups: dict[tuple[tuple[str, ...], str], list[Row]] = defaultdict(list)
     for row in rows:
-        hidden = f"{_plugged(row)} {row['data']['digest']} {(row['bilm'] or {}).get('digest')} {_cell(row['config'])}"
+        digests = f"{row['data']['digest']} {(row['bilm'] or {}).get('digest')} {_cell(row['config'])}"
+        hidden = f"{_plugged(row)}{_ensemble(row)} {digests}"
         groups[_setting(row), hidden].append(row)
     return [(setting, groups[setting, hidden]) for setting, hidden in sorted(groups)]
 
@@ -122,6 +124,10 @@ def _plugged(row: Row) -> str:
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
     return text if row["bilm"]["state"] == "reset" else f"{text}, {row['bilm']['state']}"
+
+
+def _ensemble(row: Row) -> str:
+    return f", ensemble of {len(row['ensemble']['seeds'])}" if "ensemble" in row else ""
 
 
 def _scores(rows: list[Row], split: str) -> str:

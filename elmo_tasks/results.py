@@ -21,7 +21,9 @@ SCHEMA = 1
 ``metric`` (the score that chose the checkpoint); ``scores`` (``dev`` and, if opened, ``test``);
 ``epochs best_epoch curve`` (each dev score with its layer weights); ``elmo`` (placement, mix, and s and gamma of the
 best epoch by place); ``bilm`` (name, digest, state); ``layers`` (tokens computed and read); ``parameters``;
-``seconds device threads commit dirty versions``; ``config`` (resolved); ``error`` (failed runs).
+``files`` (predictions in a benchmark's official format, below the rows' folder); ``seconds device threads commit dirty
+versions``; ``config`` (resolved); ``error`` (failed runs). The row of an ensemble has ``ensemble`` (the seeds and run
+ids of its members) and no curve.
 """
 
 _PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")
@@ -41,7 +43,12 @@ def _floats(value: Any) -> Any:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file that appears whole or not at all.
+    """Write a JSON file (see :func:`write_text`)."""
+    write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a file that appears whole or not at all.
 
     Raises:
         UserError: if the folder cannot be written.
@@ -50,8 +57,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

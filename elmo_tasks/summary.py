@@ -14,7 +14,10 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     table = Table(title=row["run_id"], title_justify="left", show_header=False, min_width=60)
     for split, scores in row["scores"].items():
         table.add_row(split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items()))
-    table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
+    if "ensemble" in row:
+        table.add_row("ensemble of", f"seeds {', '.join(map(str, row['ensemble']['seeds']))}")
+    else:
+        table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
     elmo = row.get("elmo")
     if elmo is not None:
         table.add_row(
@@ -30,6 +33,9 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     table.add_row("seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
     console = Console()
     console.print(table)
-    console.print(f"row: {path}", soft_wrap=True, highlight=False)
+    for name in ("", *row.get("files", ())):
+        console.print(
+            f"{'file' if name else 'row'}: {path.parent / name if name else path}", soft_wrap=True, highlight=False
+        )
     if note:
         console.print(note, soft_wrap=True)

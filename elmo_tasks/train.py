@@ -34,8 +34,17 @@ from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.base import Exports, Metric
 from elmo_tasks.module import score
-from elmo_tasks.results import SCHEMA, fingerprint, finished_row, prepare_folder, provenance, write_json
+from elmo_tasks.results import (
+    SCHEMA,
+    fingerprint,
+    finished_row,
+    prepare_folder,
+    provenance,
+    write_json,
+    write_text,
+)
 from elmo_tasks.summary import print_summary
 
 
@@ -52,37 +61,21 @@ def run(config: DictConfig) -> float:
         UserError: for whatever the user can mend.
     """
     cfg = validate(config)
-    silence_lightning()
-    keep_large_blocks()
-    if cfg["trainer"]["threads"] is not None:
-        torch.set_num_threads(cfg["trainer"]["threads"])
+    prepare_process(cfg)
     bilm = build_bilm(cfg)
     elmo = build_elmo(cfg, bilm)
     data = build_data(cfg)
     used = None if bilm is None else describe_bilm(cfg, bilm)
-    digest = fingerprint(science(cfg, {"data_digest": data.digest, "bilm": used}))
-    run_id = f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{digest}"
+    run_id = identify(cfg, data.digest, used)
     path = Path(cfg["results"]["dir"]) / f"{run_id}.json"
     row = None if cfg["force"] else finished_row(path, needs_test=cfg["test"])
     if row is not None:
         print_summary(row, path, note="already there, nothing was run (force=true runs it again)")
         return float(row["scores"]["dev"][row["metric"]])
     prepare_folder(path.parent)
-    row = {
-        "schema": SCHEMA,
-        "status": "failed",
-        "run_id": run_id,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "task": cfg["task"]["name"],
-        "slug": slug(cfg),
-        "seed": cfg["seed"],
-        "scale": cfg["scale"]["name"],
-        "bilm": used,
-        **provenance(),
-        "config": cfg,
-    }
+    row = begin_row(cfg, run_id, used)
     try:
-        row |= experiment(cfg, data, bilm, elmo, Path(cfg["paths"]["outputs"]) / "runs" / run_id)
+        row |= experiment(cfg, data, bilm, elmo, folder_of_run(cfg, run_id), path.with_suffix(""))
         row["status"] = "finished"
     except UserError:
         raise  # bad input is not a result
@@ -94,6 +87,42 @@ def run(config: DictConfig) -> float:
     return float(row["scores"]["dev"][row["metric"]])
 
 
+def prepare_process(cfg: dict[str, Any]) -> None:
+    """Settings of the process that a run needs: threads, memory, a quiet Lightning."""
+    silence_lightning()
+    keep_large_blocks()
+    if cfg["trainer"]["threads"] is not None:
+        torch.set_num_threads(cfg["trainer"]["threads"])
+
+
+def begin_row(cfg: dict[str, Any], run_id: str, bilm: dict[str, Any] | None) -> dict[str, Any]:
+    """What a row says before there is a result."""
+    return {
+        "schema": SCHEMA,
+        "status": "failed",
+        "run_id": run_id,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "task": cfg["task"]["name"],
+        "slug": slug(cfg),
+        "seed": cfg["seed"],
+        "scale": cfg["scale"]["name"],
+        "bilm": bilm,
+        **provenance(),
+        "config": cfg,
+    }
+
+
+def identify(cfg: dict[str, Any], data_digest: str, bilm: dict[str, Any] | None) -> str:
+    """The name of a run: readable, and another one for everything that can change a score."""
+    digest = fingerprint(science(cfg, {"data_digest": data_digest, "bilm": bilm}))
+    return f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{digest}"
+
+
+def folder_of_run(cfg: dict[str, Any], run_id: str) -> Path:
+    """Where a run keeps its weights and its curve."""
+    return Path(cfg["paths"]["outputs"]) / "runs" / run_id
+
+
 def describe_bilm(cfg: dict[str, Any], bilm: BiLM) -> dict[str, Any]:
     """What of the biLM can change a score."""
     part = {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]}
@@ -101,9 +130,17 @@ def describe_bilm(cfg: dict[str, Any], bilm: BiLM) -> dict[str, Any]:
 
 
 def experiment(
-    cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, elmo: Elmo | None, run_dir: Path
+    cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, elmo: Elmo | None, run_dir: Path, beside_row: Path
 ) -> dict[str, Any]:
     """Read, train, choose by dev, score.
+
+    Args:
+        cfg: the checked configuration.
+        data: not yet read.
+        bilm: the frozen biLM, if it takes part.
+        elmo: its places, if the task has any.
+        run_dir: folder for the weights and the curve.
+        beside_row: folder for predictions in a benchmark's official format.
 
     Returns:
         the measured part of the row.
@@ -125,7 +162,10 @@ def experiment(
         if best.best is None:
             raise UserError("training ended before a dev score: raise trainer.max_epochs or trainer.max_steps")
         best.restore(model)
-        scores = {split: score(model, metric, data.batches(split)) for split in splits[1:]}
+        scores, files = {}, []
+        for split in splits[1:]:
+            scores[split] = score(model, metric, data.batches(split))
+            files += export(metric, beside_row / split)
         log_final(logger, scores)
     finally:
         close(logger)
@@ -135,6 +175,7 @@ def experiment(
         "data": {"name": cfg["data"]["name"], "digest": data.digest, **data.counts()},
         "metric": metric.name,
         "scores": scores,
+        "files": files,
         "epochs": best.curve[-1]["epoch"],
         "best_epoch": best.best_epoch,
         "curve": best.curve,
@@ -151,6 +192,14 @@ def experiment(
         "device": str(trainer.strategy.root_device),
         "threads": torch.get_num_threads(),
     }
+
+
+def export(metric: Metric, folder: Path) -> list[str]:
+    """Write what the benchmark's official scorer reads, if there is one; the paths below the rows' folder."""
+    contents = metric.files() if isinstance(metric, Exports) else {}
+    for name, content in contents.items():
+        write_text(folder / name, content)
+    return [f"{folder.parent.name}/{folder.name}/{name}" for name in contents]
 
 
 def log_final(logger: Logger | bool, scores: dict[str, dict[str, float]]) -> None:

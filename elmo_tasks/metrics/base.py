@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class Metric(Protocol):
@@ -19,3 +19,11 @@ class Metric(Protocol):
 
     def compute(self) -> dict[str, float]:
         """Scores of all that was taken in: percentages, except perplexities."""
+
+
+@runtime_checkable
+class Exports(Protocol):
+    """A metric whose benchmark has an official scorer."""
+
+    def files(self) -> dict[str, str]:
+        """Name and content of the files that the scorer reads, for all that was taken in."""

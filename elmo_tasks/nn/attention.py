@@ -21,8 +21,8 @@ class Trilinear(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.of_x = nn.Parameter(torch.empty(dim, 1))
-        self.of_y = nn.Parameter(torch.empty(dim, 1))
+        self.of_x = nn.Parameter(torch.empty(dim))
+        self.of_y = nn.Parameter(torch.empty(dim))
         self.of_both = nn.Parameter(torch.empty(dim))
         bound = (6 / (3 * dim + 1)) ** 0.5  # glorot uniform of the one weight [3 H, 1] that they are
         for weight in (self.of_x, self.of_y, self.of_both):
@@ -30,5 +30,5 @@ class Trilinear(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """``[B, T, H]`` and ``[B, U, H]`` to ``[B, T, U]``."""
-        by_word = x @ self.of_x + (y @ self.of_y).transpose(1, 2)
+        by_word = (x @ self.of_x).unsqueeze(2) + (y @ self.of_y).unsqueeze(1)
         return torch.baddbmm(by_word, x * self.of_both, y.transpose(1, 2))

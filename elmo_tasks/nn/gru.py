@@ -17,6 +17,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_tasks.bilm.pack import Packing
 
+_ONE = torch.ones(())
+_RECURRENT_SD = 0.05  # of the paper's SQuAD model
+
 
 class BiGRU(nn.Module):
     """One bidirectional GRU layer over padded texts; padding has no influence and comes out as zeros.
@@ -30,6 +33,9 @@ class BiGRU(nn.Module):
         super().__init__()
         self.hidden, self.dim = hidden, 2 * hidden
         self.gru = nn.GRU(input_dim, hidden, bidirectional=True, batch_first=True)
+        for name, parameter in self.gru.named_parameters():
+            if name.startswith("weight_hh"):
+                nn.init.trunc_normal_(parameter, std=_RECURRENT_SD)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """``[B, T, E]`` and bool ``[B, T]`` to ``[B, T, H]``."""
@@ -50,7 +56,9 @@ class BiGRU(nn.Module):
         bias = self._both("bias_ih") + F.pad(of_rz, (0, self.hidden))
         gates = F.linear(x.reshape(n_texts * n_tokens, -1), self._both("weight_ih").flatten(0, 1), bias.flatten())
         weight = self._both("weight_hh").transpose(1, 2)
-        out: Tensor = _Steps.apply(gates, weight, of_n.unsqueeze(1), places, packing.batch_sizes)  # type: ignore[no-untyped-call]
+        with torch.autocast("cpu", enabled=False):  # a state of low precision would drift
+            steps = _Steps.apply(gates.float(), weight, of_n.unsqueeze(1), places, packing.batch_sizes)  # type: ignore[no-untyped-call]
+        out: Tensor = steps
         return out.view(n_texts, n_tokens, self.dim)
 
     def _both(self, name: str) -> Tensor:
@@ -76,52 +84,49 @@ class _Steps(torch.autograd.Function):
     ) -> Tensor:  # [B T, 2 H], zero on padding
         n_cells = weight.shape[1]
         gates = torch.stack([x[places[0], : 3 * n_cells], x[places[1], 3 * n_cells :]])  # [2, N, 3 H]
-        out, of_hidden = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(2))
+        out, before, of_hidden = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(3))
         weight = weight.contiguous()
-        previous = gates.new_zeros(2, batch_sizes[0], n_cells)
+        state = gates.new_zeros(2, batch_sizes[0], n_cells)
         for start, stop in _steps(batch_sizes):
-            h = previous[:, : stop - start]
+            h = state[:, : stop - start]
+            before[:, start:stop] = h
             product = torch.bmm(h, weight)
             gate, u = gates[:, start:stop], of_hidden[:, start:stop]
             r, z, n = gate.chunk(3, dim=2)
             gate[..., : 2 * n_cells].add_(product[..., : 2 * n_cells]).sigmoid_()
             torch.add(product[..., 2 * n_cells :], bias_n, out=u)
             n.addcmul_(r, u).mul_(2).sigmoid_().mul_(2).sub_(1)
-            previous = torch.lerp(n, h, z)
-            out[:, start:stop] = previous
-        ctx.save_for_backward(gates, weight, of_hidden, out, places)
+            state = torch.lerp(n, h, z)
+            out[:, start:stop] = state
+        ctx.save_for_backward(gates, weight, of_hidden, before, places)
         ctx.batch_sizes = batch_sizes
         return _at_places(out, places, len(x))
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        gates, weight, of_hidden, out, places = ctx.saved_tensors
+        gates, weight, of_hidden, before, places = ctx.saved_tensors
         n_cells, batch_sizes = weight.shape[1], ctx.batch_sizes
-        steps = list(_steps(batch_sizes))
         d_states = torch.stack([d_out[places[0], :n_cells], d_out[places[1], n_cells:]])  # [2, N, H]
-        d_weight, d_bias_n = torch.zeros_like(weight), gates.new_zeros(2, 1, n_cells)
         w_back = weight.transpose(1, 2).contiguous()
-        d_gates = torch.empty_like(gates)
+        d_gates = torch.empty_like(gates)  # r, z, and n before the reset gate
+        d_n = torch.empty_like(before)
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)
-        for k in reversed(range(len(steps))):
-            start, stop = steps[k]
-            live = stop - start
+        for start, stop in reversed(list(_steps(batch_sizes))):
             r, z, n = gates[:, start:stop].chunk(3, dim=2)
-            before = steps[k - 1][0] if k else 0
-            h = out[:, before : before + live] if k else torch.zeros_like(n)
-            dh = d_hidden[:, :live]  # rows beyond are still zero
+            d_gate, dn = d_gates[:, start:stop], d_n[:, start:stop]
+            d_r, d_z, d_u = d_gate.chunk(3, dim=2)
+            dh = d_hidden[:, : stop - start]  # rows beyond are still zero
             dh += d_states[:, start:stop]
-            d_products = gates.new_empty(2, live, 3 * n_cells)  # r, z, and n before the reset gate
-            d_r, d_z, d_u = d_products.chunk(3, dim=2)
-            d_n = dh * (1 - z) * (1 - n * n)
-            torch.mul(d_n, r, out=d_u)
+            kept = dh * z
+            torch.mul(dh - kept, torch.addcmul(_ONE, n, n, value=-1), out=dn)
+            torch.mul(dn, r, out=d_u)
             torch.mul(d_u * of_hidden[:, start:stop], 1 - r, out=d_r)
-            torch.mul(dh * (h - n), z * (1 - z), out=d_z)
-            d_gates[:, start:stop, : 2 * n_cells] = d_products[..., : 2 * n_cells]
-            d_gates[:, start:stop, 2 * n_cells :] = d_n
-            dh.mul_(z).baddbmm_(d_products, w_back)
-            d_weight.baddbmm_(h.transpose(1, 2), d_products)
-            d_bias_n += d_u.sum(dim=1, keepdim=True)
+            torch.mul(kept * (before[:, start:stop] - n), 1 - z, out=d_z)
+            torch.baddbmm(kept, d_gate, w_back, out=dh)
+        d_weight = torch.bmm(before.transpose(1, 2), d_gates)
+        of_n = d_gates[..., 2 * n_cells :]
+        d_bias_n = of_n.sum(dim=1, keepdim=True)
+        of_n.copy_(d_n)  # from here on the input's part, which no gate multiplies
         return _at_places(d_gates, places, len(d_out)), d_weight, d_bias_n, None, None
 
 

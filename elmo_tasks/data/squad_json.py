@@ -1,0 +1,131 @@
+"""The shape of SQuAD v1.1's JSON, checked: questions with their contexts and answers come out, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.errors import UserError
+
+VERSION = "1.1"
+
+
+@dataclass
+class Answer:
+    """A reference answer, and where it is said to begin in the context."""
+
+    text: str
+    start: int
+
+    def fits(self, context: str) -> bool:
+        """Whether it is there."""
+        return self.start >= 0 and context[self.start : self.start + len(self.text)] == self.text
+
+
+@dataclass
+class Question:
+    """A question on a context with its reference answers."""
+
+    id: str
+    context: str
+    question: str
+    answers: list[Answer]
+
+
+def questions_of_file(path: Path) -> Iterator[Question]:
+    """All questions of an official file.
+
+    Raises:
+        UserError: naming file and place, if it is not such a file.
+    """
+    try:
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    root = _Node(content, str(path))
+    version = root.field("version", str).value
+    if version != VERSION:
+        raise UserError(f"{path}: expected version {VERSION!r}, found {version!r}")
+    for article in root.items("data"):
+        for paragraph in article.items("paragraphs"):
+            context = paragraph.text("context")
+            for question in paragraph.items("qas"):
+                yield _question(question, context, question.items("answers"))
+
+
+def questions_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
+    """All questions of the hub's rows.
+
+    Raises:
+        UserError: naming the row, if it has not the hub's columns.
+    """
+    for number, row in enumerate(rows):
+        node = _Node(dict(row), f"{where} row {number}")
+        answers = node.field("answers", dict)
+        texts, starts = answers.items("text"), answers.items("answer_start")
+        if len(texts) != len(starts):
+            raise UserError(f"{answers.where}: {len(texts)} texts but {len(starts)} answer_starts")
+        pairs = [
+            _Node({"text": text.value, "answer_start": start.value}, text.where)
+            for text, start in zip(texts, starts, strict=True)
+        ]
+        yield _question(node, node.text("context"), pairs)
+
+
+def _question(node: _Node, context: str, answers: list[_Node]) -> Question:
+    id_ = node.text("id")
+    node = _Node(node.value, f"{node.where} (question {id_})")
+    if not answers:
+        raise UserError(f"{node.where}: no answer; version {VERSION} has at least one for every question")
+    return Question(id_, context, node.text("question"), [_answer(answer, node.where) for answer in answers])
+
+
+def _answer(node: _Node, where: str) -> Answer:
+    node = _Node(node.value, f"{where}: answer")
+    return Answer(node.text("text"), node.field("answer_start", int).value)
+
+
+@dataclass
+class _Node:
+    """A value somewhere in the file, and how to name its place."""
+
+    value: Any
+    where: str
+
+    def field(self, key: str, kind: type) -> _Node:
+        """A field of an object."""
+        if not isinstance(self.value, dict):
+            raise UserError(f"{self.where}: expected an object, found {_kind(self.value)}")
+        if key not in self.value:
+            raise UserError(f"{self.where}: no {key!r}; found {', '.join(map(str, self.value)) or 'nothing'}")
+        value = self.value[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise UserError(f"{self.where}: {key!r} must be {_NAMES[kind]}, found {_kind(value)}")
+        return _Node(value, f"{self.where}: {key}")
+
+    def items(self, key: str) -> list[_Node]:
+        """The members of a list."""
+        node = self.field(key, list)
+        return [_Node(value, f"{node.where}[{k}]") for k, value in enumerate(node.value)]
+
+    def text(self, key: str) -> str:
+        """A text that is not empty."""
+        node = self.field(key, str)
+        if not node.value.strip():
+            raise UserError(f"{self.where}: {key!r} is empty")
+        value: str = node.value
+        return value
+
+
+_NAMES = {str: "a text", int: "a whole number", list: "a list", dict: "an object"}
+
+
+def _kind(value: Any) -> str:
+    return next((name for kind, name in _NAMES.items() if type(value) is kind), repr(value))

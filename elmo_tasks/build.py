@@ -101,7 +101,7 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
         seed=cfg["seed"],
     )
     if cfg["test"] and "test" not in data_of_task.source.splits:
-        raise UserError(f"test=true, but there is no test set: task.files.test is {task['files']['test']}")
+        raise UserError(f"test=true, but data={cfg['data']['name']} has no test set for task={task['name']}")
     return data_of_task
 
 

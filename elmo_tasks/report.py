@@ -16,6 +16,8 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 Row = dict[str, Any]
 
+_BESIDE = {"squad": ["exact_match"]}  # scores that are reported beside the one that chooses the checkpoint
+
 
 def results_table(rows: Iterable[Row]) -> str:
     """A Markdown table: one line for each setting that was run, mean and standard deviation over its seeds."""
@@ -25,7 +27,7 @@ def results_table(rows: Iterable[Row]) -> str:
     ]
     for setting, members in _groups(row for row in rows if row["elmo"] is not None):
         plugged = _plugged(members[0]) + _ensemble(members[0])
-        cells = [*setting, plugged, str(len(members)), members[0]["metric"]]
+        cells = [*setting, plugged, str(len(members)), ", ".join(_metrics(members[0]))]
         lines.append(_line(*cells, _scores(members, "dev"), _scores(members, "test")))
     return "\n".join(lines)
 
@@ -130,10 +132,17 @@ def _ensemble(row: Row) -> str:
     return f", ensemble of {len(row['ensemble']['seeds'])}" if "ensemble" in row else ""
 
 
+def _metrics(row: Row) -> list[str]:
+    return [row["metric"], *_BESIDE.get(row["task"], ())]
+
+
 def _scores(rows: list[Row], split: str) -> str:
-    values = [row["scores"][split][row["metric"]] for row in rows if split in row["scores"]]
-    if len(values) < len(rows):
+    if any(split not in row["scores"] for row in rows):
         return "-"
+    return ", ".join(_mean([row["scores"][split][name] for row in rows]) for name in _metrics(rows[0]))
+
+
+def _mean(values: list[float]) -> str:
     spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.2f}{spread}"
 

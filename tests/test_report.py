@@ -43,6 +43,15 @@ def test_a_score_that_some_seeds_lack_is_left_open() -> None:
     assert results_table([row(1, 80.0, 70.0), row(2, 82.0)]).splitlines()[2].endswith("| 81.00 ± 1.41 | - |")
 
 
+def test_exact_match_stands_beside_the_f1_of_squad() -> None:
+    rows = [row(1, 80.0), row(2, 82.0)]
+    for member in rows:
+        member["task"] = "squad"
+        member["scores"]["dev"]["exact_match"] = member["scores"]["dev"]["f1"] - 10
+    line = results_table(rows).splitlines()[2]
+    assert line.endswith("| 2 | f1, exact_match | 81.00 ± 1.41, 71.00 ± 1.41 | - |")
+
+
 def test_other_data_under_the_same_name_is_another_line() -> None:
     other = row(2, 90.0)
     other["data"]["digest"] = "e"

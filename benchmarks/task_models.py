@@ -1,0 +1,161 @@
+"""What a training step of each task model costs: ``python benchmarks/task_models.py [scale=cpu] [KEY=VALUE ...]``.
+
+For each task: milliseconds a step (median) without ELMo and with ELMo at both places, the layers coming from the store;
+tokens a second; what share of the step ELMo takes (all that a step with it costs more: reading layers, mixing, wider
+products), and the part of that which is reading. Then the GRU against PyTorch's, and the peak memory of one large batch
+of paragraphs. Numbers of one run on one machine: compare them with each other, not with those of another run.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from elmo_tasks.allocator import keep_large_blocks
+from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_module, build_store
+from elmo_tasks.config import validate
+from elmo_tasks.data.squad import Gold, Paragraph, SquadItem
+from elmo_tasks.data.tokens import tokenize
+from elmo_tasks.nn.gru import BiGRU
+
+CONF = Path(__file__).parents[1] / "conf"
+TASKS = ("sst5", "ner", "snli", "squad")
+N_STEPS, N_WARM_UP = 15, 3
+PARAGRAPHS, PARAGRAPH_TOKENS, QUESTION_TOKENS = 45, 400, 20
+
+
+def configured(overrides: Sequence[str]) -> dict[str, Any]:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return validate(compose("config", list(overrides)))
+
+
+def built(cfg: dict[str, Any]) -> tuple[Any, nn.Module, torch.optim.Optimizer]:
+    """Data with its layers, model and optimizer of a run."""
+    torch.manual_seed(0)
+    bilm = build_bilm(cfg)
+    data = build_data(cfg)
+    data.read()
+    data.use_layers(build_store(cfg, bilm), ["train"])
+    model = build_model(cfg, data, build_elmo(cfg, bilm)).train()
+    optimizer = build_module(cfg, model).make_optimizer([p for p in model.parameters() if p.requires_grad])
+    return data, model, optimizer
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Any, grad_norm: float | None) -> None:
+    optimizer.zero_grad()
+    loss = model.loss(model(batch), batch) + model.elmo.penalty()  # type: ignore[operator, union-attr]
+    loss.backward()
+    if grad_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), grad_norm)
+    optimizer.step()
+
+
+def median_ms(calls: Sequence[Callable[[], Any]]) -> float:
+    times = []
+    for call in calls:
+        start = time.perf_counter()
+        call()
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times[N_WARM_UP:])
+
+
+def cost_of_steps(cfg: dict[str, Any]) -> tuple[float, float, float]:
+    """Milliseconds of making a batch and of a whole step, and real tokens of a batch."""
+    data, model, optimizer = built(cfg)
+    cuts = [batch for epoch in range(N_STEPS) for batch in data.epoch(epoch).batch_sampler][: N_STEPS + N_WARM_UP]
+    items = [[data.items["train"][k] for k in cut] for cut in cuts]
+    tokens = statistics.mean(sum(len(t) for item in batch for t in data.reader.texts(item)) for batch in items)
+    made: list[Any] = []
+    making = median_ms([lambda batch=batch: made.append(data.collate(batch)) for batch in items])
+    grad_norm = cfg["task"]["training"]["grad_norm"]
+    stepping = median_ms([lambda batch=batch: step(model, optimizer, batch, grad_norm) for batch in made])
+    return making, making + stepping, tokens
+
+
+def print_steps(scale: str, overrides: Sequence[str]) -> None:
+    print(f"\nscale={scale}, ms a training step")
+    print(f"{'task':8}{'none':>9}{'both':>9}{'tokens/s':>10}{'ELMo share':>12}{'of it reading':>15}")
+    for task in TASKS:
+        keys = [f"task={task}", f"scale={scale}", *overrides]
+        making, plain, _ = cost_of_steps(configured([*keys, "elmo.placement=none"]))
+        reading, with_elmo, tokens = cost_of_steps(configured([*keys, "elmo.placement=both"]))
+        share, of_reading = 1 - plain / with_elmo, (reading - making) / max(1e-9, with_elmo - plain)
+        speed = f"{1000 * tokens / with_elmo:,.0f}"
+        print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{share:12.0%}{of_reading:15.0%}", flush=True)
+
+
+def print_gru() -> None:
+    print("\nBiGRU forward and backward, ms (ours, torch.nn.GRU, ratio; largest difference of outputs)")
+    for size in ((45, 150, 400, 45), (45, 150, 356, 90), (45, 400, 180, 90)):
+        n_texts, n_tokens, width, hidden = size
+        gru, x = BiGRU(width, hidden), torch.randn(n_texts, n_tokens, width, requires_grad=True)
+        lengths = torch.linspace(n_tokens, n_tokens * 3 // 4, n_texts).long()
+        mask = torch.arange(n_tokens) < lengths.unsqueeze(1)
+
+        def plain(gru: BiGRU = gru, x: torch.Tensor = x, lengths: torch.Tensor = lengths) -> torch.Tensor:
+            return gru.gru(pack_padded_sequence(x, lengths, batch_first=True))[0].data  # type: ignore[no-any-return]
+
+        def ours(gru: BiGRU = gru, x: torch.Tensor = x, mask: torch.Tensor = mask) -> torch.Tensor:
+            return gru(x, mask)
+
+        a, b = (median_ms([lambda f=f: f().sum().backward()] * 8) for f in (ours, plain))  # type: ignore[misc]
+        packed = pack_padded_sequence(ours(), lengths, batch_first=True).data
+        print(f"{size!s:24}{a:9.1f}{b:9.1f}{b / a:7.2f}{float((packed - plain()).abs().max().detach()):12.1e}")
+
+
+def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, float]:
+    """Peak memory of this process before and after one training step on a large batch, in MB."""
+    keep_large_blocks()
+    cfg = configured(["task=squad", f"scale={scale}", "elmo.placement=both", *overrides])
+    data, model, optimizer = built(cfg)
+    words = [word for item in data.items["train"] for word in item.paragraph.words]
+    items = []
+    for k in range(PARAGRAPHS):
+        context = " ".join(words[k * 100 : k * 100 + PARAGRAPH_TOKENS])
+        tokens = tokenize(context, split_hyphens=True)[:PARAGRAPH_TOKENS]
+        paragraph = Paragraph(context, tokens, [token.word for token in tokens])
+        gold = Gold(id=str(k), number=k, answers=["x"])
+        items.append(SquadItem(paragraph.words[:QUESTION_TOKENS], paragraph, (3, 5), gold))
+    data.store.fill([text for item in items for text in data.reader.texts(item)])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    for _ in range(2):
+        step(model, optimizer, data.collate(items), None)
+    return before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def print_memory(overrides: Sequence[str]) -> None:
+    print(f"\npeak memory of a SQuAD batch, {PARAGRAPHS} paragraphs of {PARAGRAPH_TOKENS} tokens, MB")
+    for scale in ("cpu", "paper"):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+            before, after = fresh.submit(memory_of_large_batch, scale, overrides).result()
+        print(f"scale={scale:6} {after - before:8,.0f} for the steps, {after:8,.0f} for the process", flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    scales = [a.removeprefix("scale=") for a in arguments if a.startswith("scale=")] or ["cpu", "paper"]
+    with tempfile.TemporaryDirectory() as outputs:
+        overrides = [a for a in arguments if not a.startswith("scale=")]
+        overrides += [f"paths.outputs={outputs}", "trainer.progress=false", "trainer.accelerator=cpu"]
+        keep_large_blocks()
+        print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+        print_gru()
+        for scale in scales:
+            print_steps(scale, overrides)
+        print_memory(overrides)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
 from safetensors import SafetensorError
@@ -55,7 +55,12 @@ def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
     if cfg["bilm"]["state"] == "warm":
         warm_text = Path(cfg["bilm"]["warm_text"] or BUNDLED / "sample" / "lm" / "en" / "heldout.txt")
         bilm.warm_up(list(read_sentences(warm_text)))
-    return bilm.to("cuda") if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else bilm
+    return bilm.to(device_of(cfg))
+
+
+def device_of(cfg: dict[str, Any]) -> str:
+    """Where the biLM and an ensemble run; a trainer finds its own place."""
+    return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"
 
 
 def build_store(cfg: dict[str, Any], bilm: BiLM | None) -> LayerStore | TokenStore | None:
@@ -144,6 +149,11 @@ def read_weights(model: nn.Module, path: Path) -> None:
         model.load_state_dict(load_file(path))
     except (OSError, SafetensorError, RuntimeError) as error:
         raise UserError(f"{path}: not the weights of this model ({str(error).splitlines()[0]})") from error
+
+
+def can_vote(cfg: dict[str, Any]) -> bool:
+    """Whether the task's model can be a member of an ensemble (see ``Votes`` in ``models/base.py``)."""
+    return hasattr(get_class(cfg["task"]["model"]["_target_"]), "log_probabilities")
 
 
 def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:

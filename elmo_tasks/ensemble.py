@@ -19,7 +19,17 @@ from torch import Tensor, nn
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.store import Filled
-from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_module, build_store, read_weights
+from elmo_tasks.build import (
+    build_bilm,
+    build_data,
+    build_elmo,
+    build_model,
+    build_module,
+    build_store,
+    can_vote,
+    device_of,
+    read_weights,
+)
 from elmo_tasks.config import validate
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
@@ -39,9 +49,8 @@ from elmo_tasks.train import (
 
 @dataclass
 class Member:
-    """A finished run: its row, its model, and the data in the shape that the model was trained for."""
+    """A finished run's model, and the data in the shape that the model was trained for."""
 
-    row: dict[str, Any]
     model: nn.Module
     data: TaskData
 
@@ -60,34 +69,45 @@ def run(config: DictConfig) -> float:
     """
     cfg = validate(config)
     prepare_process(cfg)
+    if not can_vote(cfg):
+        raise UserError(f"task={cfg['task']['name']} has no ensembles: its model gives no probabilities to average")
     start = time.perf_counter()
     bilm = build_bilm(cfg)
-    splits = SPLITS[1:] if cfg["test"] else SPLITS[1:2]
-    members, filled = gather(cfg, bilm, splits)
-    run_id = name_of(cfg, members)
+    used = None if bilm is None else describe_bilm(cfg, bilm)
+    of_members = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
+    digest = build_data(cfg).digest
+    rows = [finished(member, identify(member, digest, used)) for member in of_members]
+    run_id = name_of(rows)
     path = Path(cfg["results"]["dir"]) / f"{run_id}.json"
-    row = begin_row(cfg, run_id, members[0].row["bilm"])
-    row["seed"] = None
-    metric: Metric = build_module(cfg, members[0].model).metric
+    row = None if cfg["force"] else finished_row(path, needs_test=cfg["test"])
+    if row is not None:
+        print_summary(row, path, note="already there, nothing was run (force=true runs it again)")
+        return float(row["scores"]["dev"][row["metric"]])
+    splits = SPLITS[1:] if cfg["test"] else SPLITS[1:2]
+    members, filled = gather(of_members, rows, bilm, splits)
     after_layers = time.perf_counter()
+    metric: Metric = build_module(cfg, members[0].model).metric
     scores, files = {}, []
     for split in splits:
         scores[split] = score(members, metric, split)
         files += export(metric, path.with_suffix("") / split)
-    row |= {
+    row = {
+        **begin_row(cfg, run_id, used),
         "status": "finished",
-        "data": members[0].row["data"],
+        "seed": None,
+        "data": rows[0]["data"],
         "metric": metric.name,
         "scores": scores,
         "files": files,
-        "ensemble": {"seeds": cfg["ensemble"], "members": [member.row["run_id"] for member in members]},
-        "elmo": {**members[0].row["elmo"], "weights": {}},
+        "ensemble": {"seeds": [row["seed"] for row in rows], "members": [row["run_id"] for row in rows]},
+        "elmo": {**rows[0]["elmo"], "weights": {}},
         "layers": asdict(filled),
-        "parameters": sum(member.row["parameters"] for member in members),
+        "parameters": sum(row["parameters"] for row in rows),
         "seconds": {
             "layers": round(after_layers - start, 2),
             "score": round(time.perf_counter() - after_layers, 2),
         },
+        "device": device_of(cfg),
         "threads": torch.get_num_threads(),
     }
     write_json(path, row)
@@ -95,43 +115,50 @@ def run(config: DictConfig) -> float:
     return float(scores["dev"][metric.name])
 
 
-def gather(cfg: dict[str, Any], bilm: BiLM | None, splits: tuple[str, ...]) -> tuple[list[Member], Filled]:
-    """The finished runs of ``cfg["ensemble"]``'s seeds, with layers for ``splits``."""
+def finished(cfg: dict[str, Any], run_id: str) -> dict[str, Any]:
+    """The row of a member, whose weights must still be there."""
+    row = finished_row(Path(cfg["results"]["dir"]) / f"{run_id}.json", needs_test=False)
+    if row is None:
+        raise UserError(
+            f"seed {cfg['seed']} has no finished run {run_id} in {cfg['results']['dir']}; run seed={cfg['seed']} first"
+        )
+    weights = weights_of(cfg, run_id)
+    if not weights.is_file():
+        raise UserError(f"{weights}: the weights of this run are gone; run seed={cfg['seed']} again with force=true")
+    return row
+
+
+def weights_of(cfg: dict[str, Any], run_id: str) -> Path:
+    """Where a run keeps its best weights."""
+    return folder_of_run(cfg, run_id) / "model.safetensors"
+
+
+def gather(
+    of_members: list[dict[str, Any]], rows: list[dict[str, Any]], bilm: BiLM | None, splits: tuple[str, ...]
+) -> tuple[list[Member], Filled]:
+    """Load the members, with layers for ``splits``."""
     members: list[Member] = []
     filled = Filled()
-    used = None if bilm is None else describe_bilm(cfg, bilm)
-    for seed in cfg["ensemble"]:
-        own = {**cfg, "seed": seed, "ensemble": None}
-        data = build_data(own)
-        if not isinstance(data, TaskData):
-            raise UserError(f"task={cfg['task']['name']} has no ensembles")
-        run_id = identify(own, data.digest, used)
-        row = finished_row(Path(cfg["results"]["dir"]) / f"{run_id}.json", needs_test=False)
-        weights = folder_of_run(cfg, run_id) / "model.safetensors"
-        if row is None:
-            raise UserError(
-                f"seed {seed} has no finished run {run_id} in {cfg['results']['dir']}; run seed={seed} first"
-            )
-        if not weights.is_file():
-            raise UserError(f"{weights}: the weights of seed {seed} are gone; run it again with seed={seed} force=true")
+    for cfg, row in zip(of_members, rows, strict=True):
         if members and cfg["data"]["fraction"] == 1:
-            data = members[0].data  # a fraction of the training set has a vocabulary of its own
+            data = members[0].data  # but a fraction of the training set has a vocabulary of its own
         else:
+            fresh = build_data(cfg)
+            assert isinstance(fresh, TaskData)
+            data = fresh
             data.read()
-            filled = data.use_layers(build_store(cfg, bilm), splits)
-        model = build_model(own, data, build_elmo(own, bilm))
-        read_weights(model, weights)
-        if not hasattr(model, "log_probabilities"):
-            raise UserError(f"task={cfg['task']['name']} has no ensembles: its model gives no probabilities to average")
-        members.append(Member(row, model.eval(), data))
+            own = data.use_layers(build_store(cfg, bilm), splits)
+            filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
+        model = build_model(cfg, data, build_elmo(cfg, bilm))
+        read_weights(model, weights_of(cfg, row["run_id"]))
+        members.append(Member(model.to(device_of(cfg)).eval(), data))
     return members, filled
 
 
-def name_of(cfg: dict[str, Any], members: list[Member]) -> str:
+def name_of(rows: list[dict[str, Any]]) -> str:
     """``task-slug-eN-digest``, for N members."""
-    of_members = [member.row["run_id"] for member in members]
-    head = f"{cfg['task']['name']}-{members[0].row['slug']}"
-    return f"{head}-e{len(members)}-{fingerprint({'members': sorted(of_members)})}"
+    digest = fingerprint({"members": [row["run_id"] for row in rows]})
+    return f"{rows[0]['task']}-{rows[0]['slug']}-e{len(rows)}-{digest}"
 
 
 @torch.no_grad()
@@ -139,10 +166,11 @@ def score(members: list[Member], metric: Metric, split: str) -> dict[str, float]
     """Scores of the members' mean."""
     metric.reset()
     first = members[0].model
+    device = next(first.parameters()).device
     for batches in _in_step(members, split):
         together = mean(
             [
-                member.model.log_probabilities(member.model(batch), batch)  # type: ignore[operator]
+                member.model.log_probabilities(member.model(batch.to(device)), batch)  # type: ignore[operator]
                 for member, batch in zip(members, batches, strict=True)
             ]
         )

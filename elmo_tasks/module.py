@@ -65,7 +65,8 @@ class TaskModule(pl.LightningModule):
             return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
         if self.schedule == "halve":
             mode: Literal["min", "max"] = "max" if self.metric.higher_is_better else "min"
-            schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor=0.5, patience=0)
+            plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
+            schedule = plateau(optimizer, mode, factor=0.5, patience=0, threshold=0.0)  # any better score is better
             monitor = f"dev/{self.metric.name}"
             return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "monitor": monitor}}
         return optimizer

@@ -14,6 +14,7 @@ from elmo_tasks.elmo import Elmo
 from elmo_tasks.nn.attention import Trilinear, masked_softmax
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.gru import BiGRU
+from elmo_tasks.nn.linear import Linear, linear
 from elmo_tasks.nn.rnn import VariationalDropout
 
 
@@ -63,14 +64,14 @@ class Bidaf(nn.Module):
         self.encoder = BiGRU(words.dim + self.characters.dim + elmo.input_dim, hidden)
         encoded = self.encoder.dim + elmo.output_dim
         self.similarity = Trilinear(encoded)
-        self.after_attention = nn.Linear(4 * encoded, linear)
+        self.after_attention = Linear(4 * encoded, linear)
         self.self_encoder = BiGRU(linear, hidden)
         self.self_similarity = Trilinear(self.self_encoder.dim)
-        self.after_self_attention = nn.Sequential(nn.Linear(3 * self.self_encoder.dim, linear), nn.ReLU())
+        self.after_self_attention = nn.Sequential(Linear(3 * self.self_encoder.dim, linear), nn.ReLU())
         self.start_encoder = BiGRU(linear, hidden)
-        self.start_score = nn.Linear(self.start_encoder.dim, 1)
+        self.start_score = Linear(self.start_encoder.dim, 1)
         self.end_encoder = BiGRU(linear + self.start_encoder.dim, hidden)
-        self.end_score = nn.Linear(self.end_encoder.dim, 1)
+        self.end_score = Linear(self.end_encoder.dim, 1)
 
     def forward(self, batch: SquadBatch) -> SpanOutput:
         mask = batch.context.mask
@@ -100,10 +101,10 @@ class Bidaf(nn.Module):
         seen = weights @ question  # [B, T, H]
         highest = scores.masked_fill(~question_mask.unsqueeze(1), -torch.inf).amax(dim=2)
         wanted = masked_softmax(highest, mask).unsqueeze(1) @ context  # [B, 1, H]
-        of_context, of_seen, of_product, of_wanted = self.after_attention.weight.t().chunk(4)  # [H, linear] each
-        by_question = question @ of_seen + (wanted * question) @ of_wanted  # [B, Q, linear]
-        out = context @ of_context + (context * seen) @ of_product + weights @ by_question
-        return F.relu(out + self.after_attention.bias)
+        of_context, of_seen, of_product, of_wanted = self.after_attention.weight.chunk(4, dim=1)  # [linear, H] each
+        by_question = linear(question, of_seen) + linear(wanted * question, of_wanted)  # [B, Q, linear]
+        out = linear(context, of_context, self.after_attention.bias) + linear(context * seen, of_product)
+        return F.relu(out + weights @ by_question)
 
     def _attend_to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
         """What the residual block adds, ``[B, T, linear]``; no word attends to itself."""

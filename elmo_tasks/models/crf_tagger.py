@@ -13,6 +13,7 @@ from elmo_tasks.data.tags import bioes_constraints, iob2, spans_of
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.nn.crf import CRF
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
+from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
 
 
@@ -59,7 +60,7 @@ class CrfTagger(nn.Module):
             self.layers.append(BiLSTM(dim, size))
             dim = 2 * size
         self.dropout = VariationalDropout(dropout)
-        self.to_tags = nn.Linear(dim + elmo.output_dim, len(self.tags))
+        self.to_tags = Linear(dim + elmo.output_dim, len(self.tags))
         self.crf = CRF(*bioes_constraints(self.tags))
 
     def forward(self, batch: NerBatch) -> TaggerOutput:

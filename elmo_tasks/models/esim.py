@@ -12,6 +12,7 @@ from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
 
 
@@ -34,14 +35,14 @@ class Esim(nn.Module):
         self.words, self.elmo = words, elmo
         self.variational_dropout = VariationalDropout(dropout)
         self.encoder = BiLSTM(words.dim + elmo.input_dim, hidden)
-        self.projection = nn.Sequential(nn.Linear(4 * (self.encoder.dim + elmo.output_dim), hidden), nn.ReLU())
+        self.projection = nn.Sequential(Linear(4 * (self.encoder.dim + elmo.output_dim), hidden), nn.ReLU())
         self.composition = BiLSTM(hidden, hidden)
         self.classifier = nn.Sequential(
             nn.Dropout(dropout),
-            nn.Linear(4 * self.composition.dim, hidden),
+            Linear(4 * self.composition.dim, hidden),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(hidden, n_labels),
+            Linear(hidden, n_labels),
         )
 
     def forward(self, batch: SnliBatch) -> ClassifierOutput:

@@ -1,8 +1,9 @@
 """A bidirectional GRU layer whose steps on a CPU have a hand-written backward pass.
 
 PyTorch has a fused LSTM there but no fused GRU: it runs one direction after the other and records about fifteen small
-operations a step. Here both directions share one batched product a step, and padding is never touched: rows are packed,
-longest first (see :mod:`elmo_tasks.bilm.pack`; N is the number of packed positions). On a GPU, PyTorch's layer runs.
+operations a step. Here both directions go together, a step is one product a direction with a weight that is laid out
+once (:func:`elmo_tasks.nn.linear.product_with`), and padding is never touched: rows are packed, longest first (see
+:mod:`elmo_tasks.bilm.pack`; N is the number of packed positions). On a GPU, PyTorch's layer runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_tasks.bilm.pack import Packing
+from elmo_tasks.nn.linear import linear, product_with
 
 _ONE = torch.ones(())
 _RECURRENT_SD = 0.05  # of the paper's SQuAD model
@@ -54,11 +56,10 @@ class BiGRU(nn.Module):
         # the hidden state's biases of r and z may as well be added to the input; that of n is behind the reset gate
         of_rz, of_n = torch.split(self._both("bias_hh"), [self.dim, self.hidden], dim=1)
         bias = self._both("bias_ih") + F.pad(of_rz, (0, self.hidden))
-        gates = F.linear(x.reshape(n_texts * n_tokens, -1), self._both("weight_ih").flatten(0, 1), bias.flatten())
         weight = self._both("weight_hh").transpose(1, 2)
         with torch.autocast("cpu", enabled=False):  # a state of low precision would drift
-            steps = _Steps.apply(gates.float(), weight, of_n.unsqueeze(1), places, packing.batch_sizes)  # type: ignore[no-untyped-call]
-        out: Tensor = steps
+            gates = linear(x.to(bias.dtype), self._both("weight_ih").flatten(0, 1), bias.flatten()).flatten(0, 1)
+            out: Tensor = _Steps.apply(gates, weight, of_n.unsqueeze(1), places, packing.batch_sizes)  # type: ignore[no-untyped-call]
         return out.view(n_texts, n_tokens, self.dim)
 
     def _both(self, name: str) -> Tensor:
@@ -85,12 +86,12 @@ class _Steps(torch.autograd.Function):
         n_cells = weight.shape[1]
         gates = torch.stack([x[places[0], : 3 * n_cells], x[places[1], 3 * n_cells :]])  # [2, N, 3 H]
         out, before, of_hidden = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(3))
-        weight = weight.contiguous()
+        products = [product_with(w) for w in weight]
         state = gates.new_zeros(2, batch_sizes[0], n_cells)
         for start, stop in _steps(batch_sizes):
             h = state[:, : stop - start]
             before[:, start:stop] = h
-            product = torch.bmm(h, weight)
+            product = torch.stack([product(rows) for rows, product in zip(h, products, strict=True)])
             gate, u = gates[:, start:stop], of_hidden[:, start:stop]
             r, z, n = gate.chunk(3, dim=2)
             gate[..., : 2 * n_cells].add_(product[..., : 2 * n_cells]).sigmoid_()
@@ -107,7 +108,7 @@ class _Steps(torch.autograd.Function):
         gates, weight, of_hidden, before, places = ctx.saved_tensors
         n_cells, batch_sizes = weight.shape[1], ctx.batch_sizes
         d_states = torch.stack([d_out[places[0], :n_cells], d_out[places[1], n_cells:]])  # [2, N, H]
-        w_back = weight.transpose(1, 2).contiguous()
+        products = [product_with(w.t()) for w in weight]
         d_gates = torch.empty_like(gates)  # r, z, and n before the reset gate
         d_n = torch.empty_like(before)
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)
@@ -122,7 +123,8 @@ class _Steps(torch.autograd.Function):
             torch.mul(dn, r, out=d_u)
             torch.mul(d_u * of_hidden[:, start:stop], 1 - r, out=d_r)
             torch.mul(kept * (before[:, start:stop] - n), 1 - z, out=d_z)
-            torch.baddbmm(kept, d_gate, w_back, out=dh)
+            for rows, keeps, d, product in zip(dh, kept, d_gate, products, strict=True):
+                torch.add(keeps, product(d), out=rows)
         d_weight = torch.bmm(before.transpose(1, 2), d_gates)
         of_n = d_gates[..., 2 * n_cells :]
         d_bias_n = of_n.sum(dim=1, keepdim=True)

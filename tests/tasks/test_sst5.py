@@ -197,7 +197,9 @@ def test_network_is_attention_and_four_poolings_over_each_text_alone(placement):
         return x @ layer.weight.numpy().T + layer.bias.numpy()
 
     def run(bilstm, x):
-        return bilstm.lstm(torch.from_numpy(x).float()[None])[0][0].numpy()
+        x = torch.from_numpy(x).float()[None]
+        backward = bilstm.right_to_left(x.flip(1))[0].flip(1)
+        return torch.cat([bilstm.left_to_right(x)[0], backward], dim=2)[0].numpy()
 
     with torch.no_grad():
         out = model(batch)

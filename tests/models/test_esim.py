@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import torch
+
+from elmo_tasks.batch import Text
+from elmo_tasks.data.snli import SnliBatch
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import ClassifierOutput
+from elmo_tasks.models.esim import Esim
+from elmo_tasks.nn.embedding import WordEmbedding
+
+ELMO_DIM, N_LAYERS, N_WORDS, N_LABELS = 4, 3, 9, 3
+PREMISES, HYPOTHESES = [5, 1, 3, 1], [2, 4, 6, 1]
+
+
+def text_of(lengths):
+    """Random words and layers; garbage stands in the padding."""
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    layers = torch.randn(len(lengths), N_LAYERS, mask.shape[1], ELMO_DIM)
+    return Text([], torch.randint(N_WORDS, mask.shape), None, mask, layers)
+
+
+def batch_of(premises=PREMISES, hypotheses=HYPOTHESES):
+    labels = [k % N_LABELS for k in range(len(premises))]
+    return SnliBatch(text_of(premises), text_of(hypotheses), torch.tensor(labels), labels)
+
+
+def esim(placement="both"):
+    return Esim(
+        words=WordEmbedding(torch.randn(N_WORDS, 6), trainable=True),
+        elmo=Elmo(placement=placement, n_layers=N_LAYERS, dim=ELMO_DIM, dropout=0.5),
+        n_labels=N_LABELS,
+        hidden=5,
+        dropout=0.5,
+    )
+
+
+def numbers(tensor):
+    return tensor.detach().double().numpy()
+
+
+def softmax(scores):
+    exponentials = np.exp(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+def linear(layer, x):
+    return numbers(layer.weight) @ x + numbers(layer.bias)
+
+
+def lstm(layer, x):
+    """Both directions, step by step."""
+    out = []
+    for direction, steps in ((layer.left_to_right, x), (layer.right_to_left, x[::-1])):
+        w_in, w_h, b_in, b_h = (
+            numbers(getattr(direction, f"{name}_l0")) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        h = c = np.zeros(direction.hidden_size)
+        states = []
+        for step in steps:
+            i, f, g, o = np.split(w_in @ step + b_in + w_h @ h + b_h, 4)
+            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            states.append(h)
+        out.append(states if direction is layer.left_to_right else states[::-1])
+    return np.concatenate(out, axis=1)
+
+
+def encoded(model, text, row):
+    """One sentence's words in context, with ELMo on either side of the biLSTM where the model has it."""
+    n = int(text.mask[row].sum())
+    words = numbers(model.words.weight)[text.word_ids[row, :n].numpy()]
+    mixed = {
+        place: float(mix.gamma) * np.einsum("l,ltd->td", softmax(numbers(mix.w)), numbers(text.layers[row, :, :n]))
+        for place, mix in model.elmo.mixes.items()
+    }
+    x = np.concatenate([words, *[m for place, m in mixed.items() if place == "input"]], axis=1)
+    return np.concatenate([lstm(model.encoder, x), *[m for place, m in mixed.items() if place == "output"]], axis=1)
+
+
+def pooled(model, sentence, other):
+    """Mean and maximum of one sentence's comparison with the other."""
+    compared = []
+    for a in sentence:
+        weights = softmax(np.array([a @ b for b in other]))
+        aligned = sum(weight * b for weight, b in zip(weights, other, strict=True))
+        enhanced = np.concatenate([a, aligned, a - aligned, a * aligned])
+        compared.append(np.maximum(linear(model.projection[0], enhanced), 0))
+    composed = lstm(model.composition, compared)
+    return [sum(composed) / len(composed), composed.max(axis=0)]
+
+
+@pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
+def test_network_aligns_compares_and_composes_each_pair_alone(shake, placement):
+    model, batch = shake(esim(placement), std=0.4).eval(), batch_of()
+    first, last = (layer for layer in model.classifier if isinstance(layer, torch.nn.Linear))
+    expected = []
+    for row in range(len(batch.gold)):
+        premise, hypothesis = encoded(model, batch.premise, row), encoded(model, batch.hypothesis, row)
+        features = np.concatenate([*pooled(model, premise, hypothesis), *pooled(model, hypothesis, premise)])
+        expected.append(linear(last, np.maximum(linear(first, features), 0)))
+    with torch.no_grad():
+        out = model(batch)
+        np.testing.assert_allclose(out.logits.numpy(), expected, atol=1e-5, rtol=1e-5)
+        assert model.decode(out, batch) == np.argmax(expected, axis=1).tolist()
+        probabilities = model.log_probabilities(out, batch).exp().numpy()
+    np.testing.assert_allclose(probabilities, [softmax(row) for row in np.array(expected)], atol=1e-5)
+
+
+def test_a_pair_the_other_way_round_has_its_pooled_halves_the_other_way_round(shake):
+    model, batch = shake(esim(), std=0.4).eval(), batch_of()
+    seen = []
+    model.classifier.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+    with torch.no_grad():
+        model(batch)
+        model(SnliBatch(batch.hypothesis, batch.premise, batch.labels, batch.gold))
+    there, back = seen
+    torch.testing.assert_close(back, torch.cat(there.chunk(2, dim=1)[::-1], dim=1))
+    assert not torch.equal(back, there)
+
+
+def test_every_parameter_is_trained_also_by_pairs_of_one_word(shake):
+    model, batch = shake(esim(), std=0.4).eval(), batch_of(3 * PREMISES, 3 * HYPOTHESES)
+    model.loss(model(batch), batch).backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_loss_is_the_mean_negative_log_probability_of_gold():
+    batch, logits = batch_of(), torch.randn(len(PREMISES), N_LABELS)
+    probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
+    loss = Esim.loss(None, ClassifierOutput(logits), batch)
+    assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)

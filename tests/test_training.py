@@ -1,0 +1,188 @@
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from elmo_tasks.callbacks import AverageWeights, KeepBest
+from elmo_tasks.module import TaskModule
+
+N_BATCHES, RATE = 3, 0.1
+
+
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 1)
+        self.frozen = nn.Parameter(torch.randn(2), requires_grad=False)
+        self.register_buffer("counted", torch.zeros(()))
+
+    def forward(self, batch: Any) -> Tensor:
+        self.counted += 1
+        return self.linear(batch.x + self.frozen).squeeze(1)  # type: ignore[no-any-return]
+
+    def loss(self, out: Tensor, batch: Any) -> Tensor:
+        return (out - batch.y).square().mean()
+
+    def decode(self, out: Tensor, batch: Any) -> Tensor:
+        return out
+
+
+class Scripted:
+    """A metric whose scores are fixed beforehand, one an epoch."""
+
+    name = "score"
+
+    def __init__(self, scores: Sequence[float], higher_is_better: bool) -> None:
+        self.scores, self.higher_is_better = scores, higher_is_better
+        self.epoch = -1
+        self.predictions: list[Tensor] = []
+
+    def reset(self) -> None:
+        self.epoch += 1
+
+    def update(self, predictions: Tensor, gold: Any) -> None:
+        self.predictions.append(predictions)
+
+    def compute(self) -> dict[str, float]:
+        return {"score": self.scores[self.epoch]}
+
+
+def weights_of(module: pl.LightningModule) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in module.model.state_dict().items()}
+
+
+class Recorder(pl.Callback):
+    """The weights after each update, in each dev scoring and before each update; the rate of each update."""
+
+    def __init__(self) -> None:
+        self.after_update: list[dict[str, Tensor]] = []
+        self.before_update: list[dict[str, Tensor]] = []
+        self.on_dev: list[tuple[int, dict[str, Tensor]]] = []
+        self.rates: list[float] = []
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        self.before_update.append(weights_of(pl_module))
+        self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        self.after_update.append(weights_of(pl_module))
+
+    def on_validation_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        self.on_dev.append((trainer.global_step, weights_of(pl_module)))
+
+
+def fitted(
+    scores: Sequence[float],
+    callbacks: Sequence[pl.Callback] = (),
+    schedule: str | None = None,
+    higher_is_better: bool = True,
+    **options: Any,
+) -> tuple[TaskModule, pl.Trainer, Recorder]:
+    """One epoch of three updates for each dev score."""
+    optimizer: Callable[..., torch.optim.Optimizer] = lambda p: torch.optim.Adam(p, lr=RATE)  # noqa: E731
+    module = TaskModule(model=Line(), metric=Scripted(scores, higher_is_better), optimizer=optimizer, schedule=schedule)
+    items = [SimpleNamespace(x=torch.randn(4, 2), y=torch.randn(4), gold=None) for _ in range(N_BATCHES)]
+    recorder = Recorder()
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        max_epochs=len(scores),
+        callbacks=[recorder, *callbacks],
+        logger=False,
+        enable_progress_bar=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        **options,
+    )
+    batches: DataLoader[Any] = DataLoader(items, batch_size=None)  # type: ignore[arg-type]
+    trainer.fit(module, batches, batches)
+    return module, trainer, recorder
+
+
+def averages(after_update: list[dict[str, Tensor]], decay: float) -> list[dict[str, float | Any]]:
+    """After each update, in plain double precision."""
+    out: list[dict[str, Any]] = []
+    for n, weights in enumerate(after_update):
+        kept = min(decay, (1 + n) / (10 + n))
+        now = {name: weights[name].double().numpy() for name in ("linear.weight", "linear.bias")}
+        out.append({k: w if n == 0 else kept * out[-1][k] + (1 - kept) * w for k, w in now.items()})
+    return out
+
+
+@pytest.mark.parametrize("decay", [0.999, 0.3, 0.0])
+@pytest.mark.parametrize("every", [None, 2])
+def test_dev_sees_the_average_of_the_weights_and_training_goes_on_with_themselves(
+    decay: float, every: int | None
+) -> None:
+    module, _, seen = fitted(
+        [1.0] * 4 if every is None else [1.0] * 8, [AverageWeights(decay)], val_check_interval=every
+    )
+    expected = averages(seen.after_update, decay)
+    assert {step for step, _ in seen.on_dev} >= ({3, 6} if every is None else {2, 5})
+    for step, weights in seen.on_dev:
+        for name, mean in expected[step - 1].items():
+            torch.testing.assert_close(weights[name].double(), torch.from_numpy(mean), atol=1e-6, rtol=1e-5)
+        assert torch.equal(weights["frozen"], seen.after_update[0]["frozen"])
+    for before, after in zip(seen.before_update[1:], seen.after_update, strict=False):
+        assert all(torch.equal(before[name], after[name]) for name in ("linear.weight", "linear.bias", "frozen"))
+    assert torch.equal(module.model.linear.weight, seen.after_update[-1]["linear.weight"])
+
+
+def test_an_average_is_another_model_unless_it_forgets_at_once() -> None:
+    _, _, seen = fitted([1.0, 1.0], [AverageWeights(0.999)])
+    step, weights = seen.on_dev[-1]
+    assert not torch.allclose(weights["linear.weight"], seen.after_update[step - 1]["linear.weight"], atol=1e-3)
+
+
+def test_the_saved_weights_are_the_averaged_ones_of_the_best_epoch(tmp_path: Path) -> None:
+    best = KeepBest(tmp_path / "model.safetensors")
+    module, _, seen = fitted([10.0, 30.0, 20.0, 30.0], [best, AverageWeights(0.999)])
+    assert (best.best, best.best_epoch) == (30.0, 2)
+    expected, saved = averages(seen.after_update, 0.999)[2 * N_BATCHES - 1], load_file(best.path)
+    for name, mean in expected.items():
+        torch.testing.assert_close(saved[name].double(), torch.from_numpy(mean), atol=1e-6, rtol=1e-5)
+    best.restore(module.model)
+    assert all(torch.equal(value, saved[name]) for name, value in module.model.state_dict().items())
+
+
+def test_without_an_average_the_weights_themselves_are_scored_and_saved(tmp_path: Path) -> None:
+    best = KeepBest(tmp_path / "model.safetensors")
+    _, _, seen = fitted([10.0, 30.0, 20.0], [best])
+    assert torch.equal(load_file(best.path)["linear.weight"], seen.after_update[2 * N_BATCHES - 1]["linear.weight"])
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize(
+    ("scores", "halvings"),
+    [
+        ([10.0, 20.0, 30.0, 40.0], [0, 0, 0, 0]),
+        ([10.0, 20.0, 20.0, 15.0, 30.0, 25.0, 40.0], [0, 0, 0, 1, 2, 2, 3]),
+        ([10.0, 5.0, 7.0, 9.0, 10.5, 0.0], [0, 0, 1, 2, 3, 3]),
+        ([50.0, 50.004, 50.008, 50.0], [0, 0, 0, 0]),
+    ],
+)
+def test_the_rate_is_halved_after_each_epoch_without_a_better_dev_score(
+    scores: list[float], halvings: list[int], higher_is_better: bool
+) -> None:
+    signed = scores if higher_is_better else [100 - score for score in scores]
+    _, _, seen = fitted(signed, schedule="halve", higher_is_better=higher_is_better)
+    assert seen.rates == pytest.approx([RATE / 2**n for n in halvings for _ in range(N_BATCHES)])
+
+
+@pytest.mark.parametrize(("max_steps", "n_updates"), [(-1, 4 * N_BATCHES), (7, 7), (100, 4 * N_BATCHES)])
+def test_the_rate_falls_in_a_line_to_zero(max_steps: int, n_updates: int) -> None:
+    _, trainer, seen = fitted([1.0] * 4, schedule="linear", max_steps=max_steps, reload_dataloaders_every_n_epochs=1)
+    assert seen.rates == pytest.approx([RATE * (1 - k / n_updates) for k in range(n_updates)])
+    assert trainer.optimizers[0].param_groups[0]["lr"] == 0
+
+
+def test_without_a_schedule_the_rate_stays() -> None:
+    _, _, seen = fitted([3.0, 2.0, 1.0])
+    assert seen.rates == [RATE] * 3 * N_BATCHES

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from hydra.errors import InstantiationException
 from hydra.utils import get_class, instantiate
 from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
@@ -85,16 +86,30 @@ def data_root(cfg: dict[str, Any]) -> str | None:
     return str(BUNDLED / "sample") if root == "bundled" else root
 
 
+def make(node: dict[str, Any], **parts: Any) -> Any:
+    """Hydra's instantiate, but that a constructor's own complaint is not wrapped up.
+
+    Raises:
+        UserError: from the constructor.
+    """
+    try:
+        return instantiate(node, **parts)
+    except InstantiationException as error:
+        if isinstance(error.__cause__, UserError):
+            raise error.__cause__ from None
+        raise
+
+
 def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
     """The data of the task, read and checked, without layers."""
     task, root = cfg["task"], data_root(cfg)
     if "data" in task:  # the language model's text
         if root is None:
             raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
-        data: LmData = instantiate(task["data"], root=root)
+        data: LmData = make(task["data"], root=root)
         return data
     data_of_task = TaskData(
-        reader=instantiate(task["reader"]),
+        reader=make(task["reader"]),
         sources=task["hub"] if cfg["data"]["name"] == "hub" else task["files"],
         hub=cfg["data"]["name"] == "hub",
         root=root,
@@ -133,7 +148,7 @@ def build_model(cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None)
         parts["bilm"] = BiLM(BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}"))
     else:
         parts["elmo"] = elmo
-    model: nn.Module = instantiate(cfg["task"]["model"], **parts, _convert_="all")
+    model: nn.Module = make(cfg["task"]["model"], **parts, _convert_="all")
     if cfg["task"].get("lm", {}).get("init") is not None:
         read_weights(model, Path(cfg["task"]["lm"]["init"]))
     return model
@@ -160,8 +175,8 @@ def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:
     """The training loop body."""
     return TaskModule(
         model=model,
-        metric=instantiate(cfg["task"]["metric"]),
-        optimizer=instantiate(cfg["task"]["optimizer"]),
+        metric=make(cfg["task"]["metric"]),
+        optimizer=make(cfg["task"]["optimizer"]),
         schedule=cfg["task"]["training"]["schedule"],
     )
 

@@ -78,6 +78,8 @@ RULES: dict[str, tuple[str, Check]] = {
     "data.fraction": _number(0, 1, above=True),
     "words.dim": _whole(1),
     "words.path": _optional(_TEXT),
+    "task.training.batch_size": _optional(_whole(1)),
+    "task.training.batch_tokens": _optional(_whole(1)),
     "task.training.schedule": (
         "one of linear, halve, or null",
         lambda value: value in (None, "linear", "halve"),

@@ -61,8 +61,9 @@ class SnliReader:
                 continue
             where = f"{path}:{number}"
             pair = _object(line, where)
-            if "pairID" in pair and seen.setdefault(str(pair["pairID"]), number) != number:
-                raise UserError(f"{where}: pairID {pair['pairID']!r} is also in line {seen[str(pair['pairID'])]}")
+            name = pair.get("pairID")
+            if isinstance(name, str) and seen.setdefault(name, number) != number:
+                raise UserError(f"{where}: pairID {name!r} is also in line {seen[name]}")
             label = pair["gold_label"]
             if label not in (*LABELS, NO_MAJORITY):
                 raise UserError(
@@ -77,11 +78,11 @@ class SnliReader:
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
-                premise, hypothesis, label = row["premise"], row["hypothesis"], int(row["label"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise UserError(f"{place}: expected the columns premise, hypothesis and label ({error!r})") from error
-            if not -1 <= label < len(LABELS):
-                raise UserError(f"{place}: label {label} is not in -1 .. {len(LABELS) - 1}")
+                premise, hypothesis, label = row["premise"], row["hypothesis"], row["label"]
+            except KeyError as error:
+                raise UserError(f"{place}: expected the columns premise, hypothesis and label, no {error}") from error
+            if not isinstance(label, int) or isinstance(label, bool) or not -1 <= label < len(LABELS):
+                raise UserError(f"{place}: label {label!r} is not in -1 .. {len(LABELS) - 1}")
             self._add(items, premise, hypothesis, NO_MAJORITY if label == -1 else LABELS[label], place)
         return items
 
@@ -114,7 +115,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     """One line of the file."""
     try:
         pair = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({error}); expected one object a line") from error
     wanted = {"gold_label", "sentence1", "sentence2"}
     if not isinstance(pair, dict) or not wanted <= set(pair):

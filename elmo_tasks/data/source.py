@@ -63,7 +63,7 @@ class Files:
         path = self.paths[split]
         items = reader.read_file(path, split)
         if not items:
-            raise UserError(f"{path}: the file is empty; expected the {split} split")
+            raise UserError(f"{path}: nothing to use in it; expected the {split} split")
         return items
 
 
@@ -96,7 +96,11 @@ class Hub:
 
     def read(self, reader: Reader, split: str) -> list[Any]:
         """All items of a split."""
-        return reader.read_rows(self._rows(split), f"{self.id} ({self._splits[split]})", split)
+        where = f"{self.id} ({self._splits[split]})"
+        items = reader.read_rows(self._rows(split), where, split)
+        if not items:
+            raise UserError(f"data=hub: nothing to use in {where}; expected the {split} split")
+        return items
 
     def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
         yield from self._data[self._splits[split]]

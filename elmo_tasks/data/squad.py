@@ -40,7 +40,7 @@ class Paragraph:
 
 @dataclass
 class SquadItem:
-    """A question on a paragraph; ``span`` is its first answer's first and last token, None if none of them is there."""
+    """A question on a paragraph; ``span`` is its first answer's first and last token, None if they are cut off."""
 
     question: list[str]
     paragraph: Paragraph
@@ -68,11 +68,11 @@ class SquadBatch(OnDevice):
 class SquadReader:
     """Reads questions with their paragraphs, keeping character offsets: an answer is a literal stretch of its context.
 
-    A training answer is the first reference; it is spanned by the tokens that it touches. ``left_out`` counts
+    The answer to train on is the first reference; it is spanned by the tokens that it touches. ``left_out`` counts
 
-    * ``answers within a token``: trained on with the tokens around them (a few in a thousand);
-    * ``answers beyond max_tokens``: training questions dropped because their paragraph was cut;
-    * ``answers that do not match``: see ``bad_answers``.
+    * ``answers within a token``: training answers that the tokens around them stand for (two in a thousand);
+    * ``paragraphs truncated``, and ``answers beyond max_tokens``: training questions dropped with their answer;
+    * ``questions with answers that do not match``: see ``bad_answers``.
 
     Args:
         max_tokens: tokens of a paragraph at most.
@@ -89,6 +89,8 @@ class SquadReader:
         ):
             if value not in choices:
                 raise UserError(f"task.reader.{name} must be one of {', '.join(choices)}, found {value!r}")
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
+            raise UserError(f"task.reader.max_tokens must be a whole number of at least 1, found {max_tokens!r}")
         self.max_tokens, self.too_long, self.bad_answers = max_tokens, too_long, bad_answers
         self.left_out: dict[str, int] = {}
 
@@ -119,8 +121,10 @@ class SquadReader:
             paragraph = paragraphs[question.context]
             words = [token.word for token in tokenize(question.question)]
             check_tokens(words, f"{where}: question {question.id}")
-            span = self._span(paragraph, good[0].start, good[0].start + len(good[0].text))
             gold = Gold(id=question.id, number=number, answers=[answer.text for answer in good])
+            span = _span(paragraph, good[0].start, good[0].text)
+            if split == "train":
+                self._count_span(paragraph, span, good[0].text)
             if span is not None or split != "train":
                 items.append(SquadItem(words, paragraph, span, gold))
         self._mismatched(mismatched, where)
@@ -141,18 +145,11 @@ class SquadReader:
         check_tokens(words, f"{where}: the paragraph of question {question.id}")
         return Paragraph(question.context, tokens, words)
 
-    def _span(self, paragraph: Paragraph, start: int, stop: int) -> tuple[int, int] | None:
-        """First and last token that the characters ``start`` to ``stop`` touch."""
-        if stop > paragraph.tokens[-1].stop and start < stop:
-            answer = paragraph.context[start:stop].rstrip()
-            if start + len(answer) > paragraph.tokens[-1].stop:
-                self._count("answers beyond max_tokens")
-                return None
-        touched = [k for k, token in enumerate(paragraph.tokens) if token.start < stop and token.stop > start]
-        first, last = touched[0], touched[-1]
-        if paragraph.text(first, last) != paragraph.context[start:stop].strip():
+    def _count_span(self, paragraph: Paragraph, span: tuple[int, int] | None, answer: str) -> None:
+        if span is None:
+            self._count("answers beyond max_tokens")
+        elif paragraph.text(*span) != answer.strip():
             self._count("answers within a token")
-        return first, last
 
     def _mismatched(self, ids: list[str], where: str) -> None:
         if not ids:
@@ -163,7 +160,7 @@ class SquadReader:
                 f"{where}: {len(ids)} questions have an answer whose text is not at its answer_start: {shown}; "
                 f"task.reader.bad_answers=drop leaves such answers out"
             )
-        self._count("answers that do not match", len(ids))
+        self._count("questions with answers that do not match", len(ids))
 
     def _count(self, reason: str, n: int = 1) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + n
@@ -186,3 +183,12 @@ class SquadReader:
             paragraphs=[item.paragraph for item in items],
             gold=[item.gold for item in items],
         )
+
+
+def _span(paragraph: Paragraph, start: int, answer: str) -> tuple[int, int] | None:
+    """First and last token that an answer touches; None if its end was cut off with the paragraph's."""
+    stop = start + len(answer.rstrip())
+    if stop > paragraph.tokens[-1].stop:
+        return None
+    touched = [k for k, token in enumerate(paragraph.tokens) if token.start < stop and token.stop > start]
+    return touched[0], touched[-1]

@@ -45,7 +45,7 @@ def questions_of_file(path: Path) -> Iterator[Question]:
         content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
@@ -57,7 +57,7 @@ def questions_of_file(path: Path) -> Iterator[Question]:
         for paragraph in article.items("paragraphs"):
             context = paragraph.text("context")
             for question in paragraph.items("qas"):
-                yield _question(question, context, question.items("answers"))
+                yield _question(question, context)
 
 
 def questions_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
@@ -72,16 +72,14 @@ def questions_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator
         texts, starts = answers.items("text"), answers.items("answer_start")
         if len(texts) != len(starts):
             raise UserError(f"{answers.where}: {len(texts)} texts but {len(starts)} answer_starts")
-        pairs = [
-            _Node({"text": text.value, "answer_start": start.value}, text.where)
-            for text, start in zip(texts, starts, strict=True)
-        ]
-        yield _question(node, node.text("context"), pairs)
+        pairs = [{"text": t.value, "answer_start": s.value} for t, s in zip(texts, starts, strict=True)]
+        yield _question(_Node({**row, "answers": pairs}, node.where), node.text("context"))
 
 
-def _question(node: _Node, context: str, answers: list[_Node]) -> Question:
+def _question(node: _Node, context: str) -> Question:
     id_ = node.text("id")
     node = _Node(node.value, f"{node.where} (question {id_})")
+    answers = node.items("answers")
     if not answers:
         raise UserError(f"{node.where}: no answer; version {VERSION} has at least one for every question")
     return Question(id_, context, node.text("question"), [_answer(answer, node.where) for answer in answers])

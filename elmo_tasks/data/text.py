@@ -50,6 +50,8 @@ def check_tokens(tokens: Sequence[str], where: str) -> None:
     for token in tokens:
         if not token:
             raise UserError(f"{where}: an empty token in {' '.join(tokens[:8])!r}")
+        if not token.isascii() and any("\ud800" <= letter <= "\udfff" for letter in token):
+            raise UserError(f"{where}: half a character (a lone surrogate) in {token!r}")
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise UserError(
                 f"{where}: a token of {len(token)} characters ({token[:20]!r}...); "

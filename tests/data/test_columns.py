@@ -74,5 +74,5 @@ def test_a_file_without_a_sentence_is_refused_as_empty(tmp_path, content):
     for split in ("train", "dev", "test"):
         (tmp_path / split).write_text(content, "utf-8")
     files = Files(str(tmp_path), {split: split for split in ("train", "dev", "test")})
-    with pytest.raises(UserError, match=r"/dev: the file is empty; expected the dev split"):
+    with pytest.raises(UserError, match=r"/dev: nothing to use in it; expected the dev split"):
         files.read(NerReader(), "dev")

@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.snli import SnliReader
 from elmo_tasks.data.source import Files, Hub
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
@@ -79,6 +80,13 @@ def test_an_id_that_is_nowhere_is_one_sentence(id_):
         Hub(id=id_, splits=SPLITS)
 
 
+def test_a_split_without_one_usable_row_is_refused(folder):
+    rows = [{"premise": "A man .", "hypothesis": "A person .", "label": -1}]
+    hub = Hub(id=folder(as_json, rows), splits=SPLITS)
+    with pytest.raises(UserError, match=r"^data=hub: nothing to use in .* \(validation\); expected the dev split"):
+        hub.read(SnliReader(), "dev")
+
+
 def test_row_errors_name_data_set_split_and_row(folder):
     hub = Hub(id=folder(as_json, [SST[0], {"text": "b", "label": 7}]), splits=SPLITS)
     with pytest.raises(UserError, match=r" \(train\) row 1: label 7 is not in 0 \.\. 4"):
@@ -103,6 +111,27 @@ def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tm
     assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}).digest != first
     (tmp_path / "c").write_text("(2 c)\n")
     assert Files(str(tmp_path), files).digest != first
+
+
+def test_a_pattern_means_the_one_file_that_matches(files, tmp_path):
+    (tmp_path / "train-part.x").write_text("(3 part)\n")
+    source = Files(str(tmp_path), files | {"train": "train*.x"})
+    assert source.read(SstReader(phrases=False), "train")[0].tokens == ["part"]
+    (tmp_path / "train-whole.x").touch()
+    with pytest.raises(UserError, match=r"train-part\.x and train-whole\.x both match; set task\.files\.train"):
+        Files(str(tmp_path), files | {"train": "train*.x"})
+
+
+def test_a_file_may_be_named_by_its_whole_path(files, tmp_path):
+    elsewhere = tmp_path / "elsewhere[1]"
+    elsewhere.write_text("(3 far)\n")
+    assert Files(str(tmp_path), files | {"dev": str(elsewhere)}).paths["dev"] == elsewhere
+
+
+def test_only_the_test_set_may_be_missing(files, tmp_path):
+    (tmp_path / "c").unlink()
+    assert Files(str(tmp_path), files).splits == ["train", "dev"]
+    assert Files(str(tmp_path), files | {"test": None}).splits == ["train", "dev"]
 
 
 def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):

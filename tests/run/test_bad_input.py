@@ -34,12 +34,26 @@ REPO = Path(__file__).parents[2]
         ("seed=1.5", r"seed must be a whole number"),
         ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
         ("test=perhaps", r"test must be true or false, found 'perhaps'"),
+        ("task.training.schedule=cosine", r"task\.training\.schedule must be one of linear, halve, or null"),
+        ("task.training.average=1", r"task\.training\.average must be a number in \[0, 1\), or null, found 1"),
+        ("task.training.batch_tokens=0", r"task\.training\.batch_tokens must be a whole number of at least 1"),
+        (
+            "task.training.batch_tokens=20",
+            r"an item of the \w+ split has \d+ tokens.*task\.training\.batch_tokens=\d+ if",
+        ),
+        ("ensemble=3", r"ensemble must be a list of two or more different seeds"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_key_and_choices(composed: Any, override: str, message: str) -> None:
     words = ["words=glove"] if override.startswith("words") else []
     with pytest.raises(UserError, match=message):
         train.run(composed(*words, override))
+
+
+def test_a_set_without_test_split_cannot_be_tested(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^test=true, but data=sample has no test set for task=squad"):
+        train.run(composed("task=squad", "test=true", "task.files.test=null"))
+    train.run(composed("task=squad", "task.files.test=null"))
 
 
 def test_a_size_that_is_not_bundled_asks_for_its_folder(composed: Any) -> None:

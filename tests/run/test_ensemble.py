@@ -1,0 +1,241 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from elmo_tasks import ensemble, train
+from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_store
+from elmo_tasks.config import validate
+from elmo_tasks.data.squad import Paragraph
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.squad import SquadScore
+from elmo_tasks.report import render
+from elmo_tasks.results import load
+
+SEEDS = (1, 2)
+SMALL = ("trainer.max_epochs=1", "task.model.hidden=30")
+SNLI, SQUAD = ("task=snli", *SMALL), ("task=squad", *SMALL)
+WHOLE_SNLI = (*SNLI, "data.fraction=1.0")
+
+Finish = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[tuple[str, ...], Path]:
+    """Outputs of the finished runs of some overrides; they serve all tests."""
+    return {}
+
+
+@pytest.fixture
+def finish(composed: Any, tmp_path: Path, tmp_path_factory: Any, kept: dict[tuple[str, ...], Path]) -> Finish:
+    """Finished runs of both seeds with random weights: so little training leaves both at one and the same answer."""
+
+    def finish(*overrides: str) -> None:
+        if overrides not in kept:
+            for seed in SEEDS:
+                train.run(composed(*overrides, f"seed={seed}"))
+                scatter(tmp_path / "outputs", seed)
+            kept[overrides] = tmp_path_factory.mktemp("kept") / "outputs"
+            shutil.copytree(tmp_path / "outputs", kept[overrides])
+        shutil.copytree(kept[overrides], tmp_path / "outputs", dirs_exist_ok=True)
+
+    return finish
+
+
+def scatter(outputs: Path, seed: int) -> None:
+    """Random weights in place of a member's own; its biases stay near zero, so that no label always wins."""
+    (file,) = outputs.glob(f"runs/*-s{seed}-*/model.safetensors")
+    generator, weights = torch.Generator().manual_seed(seed), load_file(file)
+    for weight in weights.values():
+        if weight.dim() > 1:
+            weight.normal_(std=0.3, generator=generator)
+    save_file(weights, file)
+
+
+def rows_of(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of single runs in order of their seeds, and rows of ensembles."""
+    rows = load(tmp_path / "outputs" / "rows")
+    singles = sorted((row for row in rows if "ensemble" not in row), key=lambda row: row["seed"])
+    return singles, [row for row in rows if "ensemble" in row]
+
+
+def outputs_of_members(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
+    """Some batches in the order of the file, each with the outputs of both members, all built and loaded here."""
+    found: list[list[Any]] = []
+    for row in rows_of(tmp_path)[0]:
+        cfg = validate(composed(*overrides, f"seed={row['seed']}"))
+        data, bilm = build_data(cfg), build_bilm(cfg)
+        data.read()
+        data.use_layers(build_store(cfg, bilm), [split])
+        model = build_model(cfg, data, build_elmo(cfg, bilm)).eval()
+        model.load_state_dict(load_file(tmp_path / "outputs" / "runs" / row["run_id"] / "model.safetensors"))
+        items = data.items[split]
+        batches = [data.collate(items[k : k + 8]) for k in range(0, len(items), 8)]
+        with torch.no_grad():
+            found.append([(batch, model(batch)) for batch in batches])
+    return [[first[0], first[1], second[1]] for first, second in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("overrides", [SNLI, WHOLE_SNLI])
+def test_labels_are_chosen_by_the_mean_of_the_members_probabilities(
+    composed: Any, tmp_path: Path, finish: Finish, overrides: tuple[str, ...]
+) -> None:
+    finish(*overrides)
+    value = ensemble.run(composed(*overrides, "ensemble=[1,2]", "test=true"))
+    _, (row,) = rows_of(tmp_path)
+    assert row["scores"]["dev"]["accuracy"] == value
+    assert list(row["scores"]) == ["dev", "test"]
+    for split, scores in row["scores"].items():
+        gold, probabilities = [], []
+        for batch, *outs in outputs_of_members(composed, tmp_path, overrides, split):
+            gold += batch.gold
+            probabilities += list(zip(*(out.logits.double().softmax(dim=1).numpy() for out in outs), strict=True))
+        chosen = np.mean(probabilities, axis=1).argmax(axis=1)
+        assert scores == {"accuracy": pytest.approx(100 * np.mean(chosen == gold))}
+        for member in (0, 1):
+            assert (np.array(probabilities)[:, member].argmax(axis=1) != chosen).any(), "or the mean is not tested"
+
+
+def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_span(
+    composed: Any, tmp_path: Path, finish: Finish
+) -> None:
+    finish(*SQUAD)
+    value = ensemble.run(composed(*SQUAD, "ensemble=[1,2]", "test=true"))
+    _, (row,) = rows_of(tmp_path)
+    assert row["scores"]["dev"]["f1"] == value
+    assert row["files"] == [f"{row['run_id']}/{split}/predictions.json" for split in ("dev", "test")]
+    for file, (split, scores) in zip(row["files"], row["scores"].items(), strict=True):
+        answers, metric = json.loads((tmp_path / "outputs" / "rows" / file).read_text("utf-8")), SquadScore()
+        ids, differ = [], 0
+        for batch, *outs in outputs_of_members(composed, tmp_path, SQUAD, split):
+            for k, (paragraph, gold) in enumerate(zip(batch.paragraphs, batch.gold, strict=True)):
+                members = [
+                    spans_of(paragraph, out.starts[k].exp().tolist(), out.ends[k].exp().tolist()) for out in outs
+                ]
+                mean = {span: (members[0][span] + members[1][span]) / 2 for span in members[0]}
+                answer = answers[gold["id"]]
+                probability = max(p for span, p in mean.items() if paragraph.text(*span) == answer)
+                assert probability == pytest.approx(max(mean.values()), rel=1e-4)  # another batch may round otherwise
+                differ += all(paragraph.text(*max(own, key=lambda span: own[span])) != answer for own in members)
+                ids.append(gold["id"])
+                metric.update([answer], [gold])
+        assert list(answers) == ids
+        assert metric.compute() == scores
+        assert differ, "or the mean is not tested"
+
+
+def spans_of(paragraph: Paragraph, starts: list[float], ends: list[float]) -> dict[tuple[int, int], float]:
+    """The probability of every span of at most 17 tokens."""
+    n = len(paragraph.tokens)
+    return {(i, j): starts[i] * ends[j] for i in range(n) for j in range(i, min(i + 17, n))}
+
+
+def test_the_row_names_its_members_and_has_no_curve(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+    singles, (row,) = rows_of(tmp_path)
+    assert row["ensemble"] == {"seeds": [1, 2], "members": [single["run_id"] for single in singles]}
+    assert row["seed"] is None
+    assert not {"curve", "epochs", "best_epoch", "error"} & set(row)
+    assert row["run_id"].startswith("snli-sample-cpu-f0.1-both-mini-scalar-l0.001-e2-")
+    assert (tmp_path / "outputs" / "rows" / f"{row['run_id']}.json").is_file()
+    assert row["parameters"] == sum(single["parameters"] for single in singles)
+    assert row["files"] == []
+    assert {**row["elmo"], "weights": singles[0]["elmo"]["weights"]} == singles[0]["elmo"]
+    for same in ("task", "slug", "scale", "metric", "data", "bilm"):
+        assert row[same] == singles[0][same]
+
+
+def test_a_baseline_needs_no_bilm(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI, "elmo.placement=none")
+    ensemble.run(composed(*SNLI, "elmo.placement=none", "ensemble=[1,2]"))
+    _, (row,) = rows_of(tmp_path)
+    assert row["bilm"] is None
+    assert row["layers"]["computed"] == row["layers"]["read"] == 0
+
+
+def test_run_again_it_gives_the_same_row_whatever_the_order(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    rows = []
+    for seeds in ("[1,2]", "[1,2]", "[2,1]"):
+        ensemble.run(composed(*SNLI, f"ensemble={seeds}"))
+        (row,) = rows_of(tmp_path)[1]
+        rows.append({key: row[key] for key in row if key not in ("created", "seconds", "commit", "dirty")})
+    assert rows[0] == rows[1]
+    assert rows[0]["scores"] == rows[2]["scores"]
+
+
+def test_the_row_counts_the_layers_that_any_member_had_to_compute(
+    composed: Any, tmp_path: Path, finish: Finish
+) -> None:
+    finish(*SNLI)
+    ensemble.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))  # the members never saw the test set
+    _, (row,) = rows_of(tmp_path)
+    assert row["layers"]["computed"] > 0
+
+
+def test_the_report_gives_an_ensemble_a_line_of_its_own(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    before = render(tmp_path / "outputs" / "rows")
+    value = ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+    added = set(render(tmp_path / "outputs" / "rows").splitlines()) - set(before.splitlines())
+    assert set(before.splitlines()) <= set(render(tmp_path / "outputs" / "rows").splitlines())
+    (line,) = added
+    assert "both, scalar, lambda 0.001, ensemble of 2 | 1 | accuracy" in line
+    assert f"| {value:.2f} | - |" in line
+
+
+@pytest.mark.parametrize("seeds", ["[1,1]", "[1]", "[]", "[1,2,1]", "[1,-2]", "[1,two]", "2"])
+def test_members_are_two_or_more_different_seeds(composed: Any, finish: Finish, seeds: str) -> None:
+    finish(*SNLI)
+    with pytest.raises(UserError, match=r"^ensemble must be a list of two or more different seeds, such as \[1,2,3\]"):
+        ensemble.run(composed(*SNLI, f"ensemble={seeds}"))
+
+
+def test_a_member_that_was_not_run_is_named(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    with pytest.raises(UserError, match=r"^seed 3 has no finished run snli-.*-s3-.* run seed=3 first$"):
+        ensemble.run(composed(*SNLI, "ensemble=[1,3,2]"))
+    assert rows_of(tmp_path)[1] == []
+
+
+def test_a_member_of_another_setting_is_none(composed: Any, finish: Finish) -> None:
+    finish(*SNLI)
+    with pytest.raises(UserError, match=r"^seed 1 has no finished run"):
+        ensemble.run(composed(*SNLI, "elmo.lambda=0.1", "ensemble=[1,2]"))
+
+
+def test_weights_that_are_gone_are_named(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    (weights,) = (tmp_path / "outputs" / "runs").glob("*-s2-*/model.safetensors")
+    weights.unlink()
+    with pytest.raises(UserError, match=r"model\.safetensors: the weights of this run are gone; run seed=2 again"):
+        ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+    assert rows_of(tmp_path)[1] == []
+
+
+def test_weights_that_are_damaged_are_named(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    (weights,) = (tmp_path / "outputs" / "runs").glob("*-s2-*/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(UserError, match=r"-s2-.*model\.safetensors: not the weights of this model"):
+        ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_model_without_probabilities_has_no_ensembles(composed: Any, trained: bool) -> None:
+    if trained:
+        train.run(composed("task=ner", "elmo.placement=none", "trainer.max_epochs=1"))
+    with pytest.raises(UserError, match=r"^task=ner has no ensembles"):
+        ensemble.run(composed("task=ner", "elmo.placement=none", "trainer.max_epochs=1", "ensemble=[1,2]"))
+
+
+def test_a_language_model_has_no_ensembles(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^task=lm has no ensembles"):
+        ensemble.run(composed("task=lm", "ensemble=[1,2]"))

@@ -1,0 +1,252 @@
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from elmo_tasks.bilm.store import Filled, LayerStore
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.snli import SnliItem, SnliReader
+from elmo_tasks.data.words import WordVectors
+from elmo_tasks.errors import UserError
+
+BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "snli"
+GOOD = {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It isn't well-fed."}
+PREMISE, HYPOTHESIS = ["A", "dog", "runs", "."], ["It", "is", "n't", "well-fed", "."]
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    """A file of some lines: bytes and texts as they stand, the rest as JSON."""
+
+    def file_of(*lines, name="pairs.jsonl"):
+        texts = (line if isinstance(line, str | bytes) else json.dumps(line) for line in lines)
+        path = tmp_path / name
+        path.write_bytes(b"".join((text.encode() if isinstance(text, str) else text) + b"\n" for text in texts))
+        return path
+
+    return file_of
+
+
+def without(pair, key):
+    return {name: value for name, value in pair.items() if name != key}
+
+
+@pytest.mark.parametrize(("label", "number"), [("entailment", 0), ("neutral", 1), ("contradiction", 2)])
+def test_a_pair_of_the_official_files_becomes_tokens_and_the_number_of_its_label(file_of, label, number):
+    official = {
+        "annotator_labels": [label, "neutral", label, label, "-"],
+        "captionID": "3416050480.jpg#4",
+        "gold_label": label,
+        "pairID": "3416050480.jpg#4r1n",
+        "sentence1": " A dog runs. ",
+        "sentence1_binary_parse": "( ( A dog ) ( runs . ) )",
+        "sentence1_parse": "(ROOT (S (NP (DT A) (NN cat)) (VP (VBZ sits)) (. .)))",
+        "sentence2": "It isn't well-fed.",
+        "sentence2_binary_parse": "",
+        "sentence2_parse": None,
+    }
+    reader = SnliReader()
+    assert reader.read_file(file_of(official), "train") == [SnliItem(PREMISE, HYPOTHESIS, number)]
+    assert reader.texts(SnliItem(PREMISE, HYPOTHESIS, number)) == [PREMISE, HYPOTHESIS]
+    assert reader.left_out == {}
+    assert reader.model_parts([]) == {"n_labels": 3}
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_pairs_without_a_majority_are_left_out_and_counted_over_all_files(file_of, split):
+    reader = SnliReader()
+    open_pair = GOOD | {"gold_label": "-"}
+    for n in (2, 4):
+        items = reader.read_file(file_of(open_pair, GOOD, "", " \t", GOOD, open_pair), split)
+        assert items == [SnliItem(PREMISE, HYPOTHESIS, 1)] * 2
+        assert reader.left_out == {"no majority": n}
+
+
+def test_a_byte_order_mark_crlf_ends_and_odd_line_separators_are_no_matter(file_of):
+    odd = json.dumps(GOOD | {"sentence1": "A\u2028dog\x85runs."}, ensure_ascii=False)
+    path = file_of("\ufeff" + json.dumps(GOOD) + "\r", odd + "\r", json.dumps(GOOD) + "\r")
+    assert SnliReader().read_file(path, "dev") == [SnliItem(PREMISE, HYPOTHESIS, 1)] * 3
+
+
+BAD_LINES = {
+    "not JSON": ("gold_label: neutral", "not JSON .*expected one object a line"),
+    "half an object": (json.dumps(GOOD)[:-9], "not JSON"),
+    "two objects": (json.dumps(GOOD) * 2, "not JSON"),
+    "brackets without end": ("[" * 100_000, "not JSON"),
+    "a list": ([GOOD], "expected an object with gold_label, sentence1, sentence2, found list"),
+    "a text": ('"neutral"', "expected an object .* found str"),
+    "null": (None, "expected an object .* found NoneType"),
+    "no label": (without(GOOD, "gold_label"), "expected an object .* found sentence1, sentence2$"),
+    "no premise": (without(GOOD, "sentence1"), "expected an object .* found gold_label, sentence2$"),
+    "no hypothesis": (without(GOOD, "sentence2"), "expected an object .* found gold_label, sentence1$"),
+    "the hub's names": ({"premise": "A", "hypothesis": "B", "label": 1}, "found hypothesis, label, premise$"),
+    "a label in capitals": (GOOD | {"gold_label": "Neutral"}, "unknown gold_label 'Neutral'; expected entailment, "),
+    "an empty label": (GOOD | {"gold_label": ""}, "unknown gold_label ''"),
+    "a label's number": (GOOD | {"gold_label": 1}, "unknown gold_label 1"),
+    "a list as label": (GOOD | {"gold_label": ["neutral"]}, r"unknown gold_label \['neutral'\]"),
+    "an empty premise": (GOOD | {"sentence1": ""}, r"\(premise\): an empty sentence"),
+    "a blank premise": (GOOD | {"sentence1": " \t\u00a0"}, r"\(premise\): an empty sentence"),
+    "an empty hypothesis": (GOOD | {"sentence2": ""}, r"\(hypothesis\): an empty sentence"),
+    "a blank hypothesis": (GOOD | {"sentence2": "\n"}, r"\(hypothesis\): an empty sentence"),
+    "a number as premise": (GOOD | {"sentence1": 3}, "the premise must be a text, found 3"),
+    "null as hypothesis": (GOOD | {"sentence2": None}, "the hypothesis must be a text, found None"),
+    "a list as hypothesis": (GOOD | {"sentence2": ["It"]}, r"the hypothesis must be a text, found \['It'\]"),
+    "no sentence but a blob": (GOOD | {"sentence1": "x" * 201}, r"\(premise\): a token of 201 characters"),
+    "Latin 1": (json.dumps(GOOD).replace("dog", "caf\u00e9").encode("latin-1"), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), BAD_LINES.values(), ids=BAD_LINES)
+def test_bad_input_is_one_sentence_with_file_and_line(file_of, line, said):
+    path = file_of(GOOD, "", line if isinstance(line, str | bytes) else json.dumps(line), GOOD)
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}:3\b.*{said}") as error:
+        SnliReader().read_file(path, "train")
+    assert "\n" not in str(error.value)
+
+
+def test_a_pair_that_comes_twice_is_found_by_its_id_and_both_lines_are_named(file_of):
+    pairs = [GOOD | {"pairID": "a"}, GOOD, GOOD | {"pairID": "b"}, GOOD, GOOD | {"pairID": "a", "gold_label": "-"}]
+    path = file_of(*pairs)
+    with pytest.raises(UserError, match=r"pairs\.jsonl:5: pairID 'a' is also in line 1$"):
+        SnliReader().read_file(path, "train")
+    assert len(SnliReader().read_file(file_of(*pairs[:4]), "train")) == 4
+
+
+def test_one_id_may_stand_in_two_files(file_of):
+    reader = SnliReader()
+    for split in ("train", "dev"):
+        assert len(reader.read_file(file_of(GOOD | {"pairID": "a"}, name=split), split)) == 1
+
+
+def test_hub_rows_become_the_same_items_and_minus_one_is_left_out():
+    row = {"premise": GOOD["sentence1"], "hypothesis": GOOD["sentence2"]}
+    reader = SnliReader()
+    items = reader.read_rows([row | {"label": label} for label in (0, 1, -1, 2, -1)], "hub", "train")
+    assert items == [SnliItem(PREMISE, HYPOTHESIS, label) for label in (0, 1, 2)]
+    assert reader.left_out == {"no majority": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"label": 3}, r": label 3 is not in -1 \.\. 2"),
+        ({"label": -2}, r": label -2 is not in -1 \.\. 2"),
+        ({"label": None}, r": label None is not in -1 \.\. 2"),
+        ({"label": "neutral"}, r": label 'neutral' is not in -1 \.\. 2"),
+        ({"label": float("nan")}, r": label nan is not in -1 \.\. 2"),
+        ({"label": float("inf")}, r": label inf is not in -1 \.\. 2"),
+        ({"label": 1.7}, r": label 1\.7 is not in -1 \.\. 2"),
+        ({"premise": None}, ": the premise must be a text, found None"),
+        ({"hypothesis": 5}, ": the hypothesis must be a text, found 5"),
+        ({"premise": ""}, r" \(premise\): an empty sentence"),
+        ({"hypothesis": " "}, r" \(hypothesis\): an empty sentence"),
+    ],
+)
+def test_malformed_hub_rows_are_refused_by_number(change, said):
+    row = {"premise": "A", "hypothesis": "B", "label": 1}
+    with pytest.raises(UserError, match=f"^hub row 1{said}"):
+        SnliReader().read_rows([row, row | change], "hub", "dev")
+
+
+@pytest.mark.parametrize("column", ["premise", "hypothesis", "label"])
+def test_a_missing_column_of_the_hubs_copy_is_refused(column):
+    row = without({"premise": "A", "hypothesis": "B", "label": 1}, column)
+    with pytest.raises(UserError, match=f"^hub row 0: expected the columns premise, .*{column}"):
+        SnliReader().read_rows([row], "hub", "dev")
+
+
+def test_the_bundled_sample_is_balanced_and_no_premise_is_in_two_splits():
+    premises = []
+    for split, n, no_majority in (("train", 300, 4), ("dev", 60, 1), ("test", 60, 1)):
+        reader = SnliReader()
+        items = reader.read_file(BUNDLED / f"snli_1.0_{split}.jsonl", split)
+        assert Counter(item.label for item in items) == dict.fromkeys(range(3), n // 3)
+        assert reader.left_out == {"no majority": no_majority}
+        premises.append({tuple(item.premise) for item in items})
+    assert list(map(len, premises)) == [100, 20, 20]
+    assert len(set.union(*premises)) == 140
+
+
+@pytest.mark.parametrize(
+    ("file", "labels"),
+    [("train_subset", [7203, 7098, 7304]), ("dev", [3329, 3235, 3278]), ("test", [3368, 3219, 3237])],
+)
+def test_the_real_set_has_its_published_sizes(shared, file, labels):
+    reader = SnliReader()
+    items = reader.read_file(shared / "data" / "snli" / f"snli_1.0_{file}.jsonl", file)
+    assert len(items) == {"train_subset": 21_605, "dev": 9_842, "test": 9_824}[file]
+    assert [n for _, n in sorted(Counter(item.label for item in items).items())] == labels
+    assert reader.left_out == {}
+
+
+@pytest.fixture
+def data_of(file_of, tmp_path):
+    """Data of pairs, each given by two numbers of words."""
+
+    def data_of(pairs, batch_tokens, splits=("train", "dev"), **options):
+        for split in ("train", "dev"):
+            sizes = pairs if split in splits else [(1, 1)]
+            lines = (GOOD | {"sentence1": f"p{k} " * p, "sentence2": f"h{k} " * h} for k, (p, h) in enumerate(sizes))
+            file_of(*lines, name=split)
+        data = TaskData(
+            reader=SnliReader(),
+            sources={"train": "train", "dev": "dev", "test": None},
+            hub=False,
+            root=str(tmp_path),
+            fraction=1.0,
+            words=WordVectors(name="random", path=None, dim=3, lowercase=True),
+            update_words=False,
+            **{"batch_size": 8, "batch_tokens": batch_tokens, "seed": 1, **options},
+        )
+        data.read()
+        return data
+
+    return data_of
+
+
+def test_a_premise_of_three_pairs_is_computed_once(data_of, file_of, tiny_bilm, tmp_path, monkeypatch):
+    calls, layers = [], tiny_bilm.layers
+    monkeypatch.setattr(tiny_bilm, "layers", lambda s, **kwargs: calls.extend(s) or layers(s, **kwargs))
+    data = data_of([(1, 1)], 100)
+    pairs = [(f"Premise {k} is here.", f"It is {k} {n}.") for k in range(4) for n in ("not", "so", "too")]
+    data.items["train"] = data.reader.read_file(
+        file_of(*(GOOD | {"sentence1": premise, "sentence2": hypothesis} for premise, hypothesis in pairs)), "train"
+    )
+    assert len(data.items["train"]) == 12
+    assert data.use_layers(LayerStore(tmp_path / "store", tiny_bilm), ["train"]) == Filled(4 * 5 + 12 * 5, 0)
+    assert len(calls) == len(set(map(tuple, calls))) == 16
+    assert data.use_layers(LayerStore(tmp_path / "store", tiny_bilm), ["train"]) == Filled(0, 4 * 5 + 12 * 5)
+    assert len(calls) == 16
+
+
+def some_lengths(n=150):
+    chance = random.Random(0)
+    return [(chance.randint(1, 40), chance.choice([1, 2, 5, 60])) for _ in range(n)]
+
+
+@pytest.mark.parametrize("budget", [100, 257, 1000, 100_000])
+def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes_once(data_of, budget):
+    data = data_of(some_lengths(), budget)
+    for loader in (data.epoch(0), data.epoch(1), data.batches("train"), data.batches("dev")):
+        batches = [(batch.premise, batch.hypothesis) for batch in loader]
+        assert all(sum(text.mask.numel() for text in batch) <= budget for batch in batches)
+        assert all(1 <= len(premise.tokens) <= 8 for premise, _ in batches)
+        pairs = [
+            (len(p), len(h), p[0][1:], h[0][1:])
+            for premise, hypothesis in batches
+            for p, h in zip(premise.tokens, hypothesis.tokens, strict=True)
+        ]
+        assert sorted(pairs) == sorted((p, h, str(k), str(k)) for k, (p, h) in enumerate(some_lengths()))
+        if budget == 100_000:
+            assert len(batches) == 19, "the size alone bounds them"
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_pair_beyond_the_budget_by_itself_is_refused_with_the_option_to_set(data_of, split):
+    pairs = [(3, 4), (30, 31), (5, 5)]
+    with pytest.raises(UserError, match=rf"item of the {split} split has 61 tokens.*task\.training\.batch_tokens=61 "):
+        data_of(pairs, 60, splits=[split])
+    assert len(data_of(pairs, 61, splits=[split]).items[split]) == 3

@@ -1,0 +1,484 @@
+import copy
+import json
+import random
+import re
+import string
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from torchmetrics.text import SQuAD
+
+from elmo_tasks.build import build_data
+from elmo_tasks.config import validate
+from elmo_tasks.data.squad import SquadReader
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.squad import SquadScore
+
+REPO = Path(__file__).parents[2]
+BUNDLED = REPO / "elmo_tasks" / "bundled" / "sample" / "squad"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A file with this content: bytes as they stand, the rest as JSON."""
+
+    def write(content, **options):
+        path = tmp_path / "squad.json"
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content, **options).encode())
+        return path
+
+    return write
+
+
+def question(id_, *answers, text="Who?"):
+    return {"id": id_, "question": text, "answers": [{"text": t, "answer_start": start} for t, start in answers]}
+
+
+def content_of(*paragraphs):
+    """Each paragraph, a context and its questions, in an article of its own."""
+    articles = [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]} for context, *qas in paragraphs]
+    return {"version": "1.1", "data": articles}
+
+
+def reader_of(**options):
+    return SquadReader(**{"max_tokens": 100, **options})
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start", "span", "spanned", "left_out"),
+    [
+        ("The cat sat.", "cat", 4, (1, 1), "cat", 0),
+        ("The cat sat.", "The cat sat.", 0, (0, 3), "The cat sat.", 0),
+        ("The cat  sat\n.", "cat  sat\n.", 4, (1, 3), "cat  sat\n.", 0),
+        ("The cat sat.", " cat ", 3, (1, 1), "cat", 0),
+        ("to be or not to be", "be", 3, (1, 1), "be", 0),
+        ("to be or not to be", "be", 16, (5, 5), "be", 0),
+        ("to be or not to be", "to be", 13, (4, 5), "to be", 0),
+        ("a well-known man", "known", 7, (3, 3), "known", 0),
+        ("a well-known man", "well-known", 2, (1, 3), "well-known", 0),
+        ("won 15–1.", "15–1", 4, (1, 3), "15–1", 0),
+        ("He said “yes” twice", "yes", 9, (3, 3), "yes", 0),
+        ("He said “yes” twice", "“yes”", 8, (2, 4), "“yes”", 0),
+        ("Ann’s cat", "Ann", 0, (0, 0), "Ann", 0),
+        ("😀😀 Ann 🏳️ left", "Ann", 3, (2, 2), "Ann", 0),
+        ("😀 Zoe\u0308 left", "Zoe\u0308", 2, (1, 1), "Zoe\u0308", 0),
+        ("in the 1990s.", "1990", 7, (2, 2), "1990s", 1),
+        ("It didn't stop", "n't sto", 6, (2, 3), "n't stop", 1),
+        ("It didn't stop", "'t", 7, (2, 2), "n't", 1),
+        ("in the U.S. today", " U.S", 6, (2, 2), "U.S.", 1),
+        ("京都市は大きい", "京都", 0, (0, 0), "京都市は大きい", 1),
+    ],
+)
+@pytest.mark.parametrize("escaped", [False, True])
+def test_an_answer_is_spanned_by_the_tokens_that_it_touches(
+    write, context, answer, start, span, spanned, left_out, escaped
+):
+    reader = reader_of()
+    path = write(content_of((context, question("q", (answer, start)))), ensure_ascii=escaped)
+    (item,) = reader.read_file(path, "train")
+    assert item.span == span
+    assert item.paragraph.text(*item.span) == spanned
+    assert item.gold == {"id": "q", "number": 0, "answers": [answer]}
+    assert reader.left_out == ({"answers within a token": left_out} if left_out else {})
+
+
+def test_questions_come_in_the_order_of_the_file_with_all_their_references(write):
+    content = content_of(
+        ("Ann left Bob.", question("z", ("Bob", 9), ("Ann left Bob", 0), ("Bob", 9)), question("y", ("Ann", 0))),
+        ("Ann left Bob.", question("x", ("left", 4), text="Isn't it well-known?")),
+    )
+    items = reader_of().read_file(write(content), "dev")
+    assert [item.gold for item in items] == [
+        {"id": "z", "number": 0, "answers": ["Bob", "Ann left Bob", "Bob"]},
+        {"id": "y", "number": 1, "answers": ["Ann"]},
+        {"id": "x", "number": 2, "answers": ["left"]},
+    ]
+    assert [item.span for item in items] == [(2, 2), (0, 0), (1, 1)]
+    assert items[2].question == ["Is", "n't", "it", "well-known", "?"]
+    assert items[0].paragraph is items[1].paragraph
+    batch = reader_of().collate(items, [None, None])
+    assert (batch.starts.tolist(), batch.ends.tolist()) == ([2, 0, 1], [2, 0, 1])
+    assert batch.gold == [item.gold for item in items]
+
+
+CONTEXT = "Ann left Bob."
+
+
+@pytest.mark.parametrize(
+    ("answer", "start"), [("Ann", 1), ("ann", 0), ("Bob", 8), ("Bob.", -4), ("Bob.!", 9), ("Bob", 10**30), ("Anne", 0)]
+)
+def test_an_answer_that_is_not_at_its_offset_is_refused_with_the_questions_id(write, answer, start):
+    path = write(content_of((CONTEXT, question("good", ("Ann", 0)), question("bad7", ("Bob", 9), (answer, start)))))
+    with pytest.raises(UserError, match=rf"^{path}: 1 .*answer_start: bad7; task\.reader\.bad_answers=drop"):
+        reader_of().read_file(path, "dev")
+
+
+@pytest.mark.parametrize(("n", "shown"), [(10, "q0, .*, q9;"), (11, r"q0, .*, q9, \.\.\.;"), (40, r"q9, \.\.\.;")])
+def test_only_ten_ids_of_mismatched_answers_are_shown(write, n, shown):
+    path = write(content_of((CONTEXT, *(question(f"q{k}", ("Bob", 0)) for k in range(n)))))
+    with pytest.raises(UserError, match=f": {n} .*{shown}"):
+        reader_of().read_file(path, "train")
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_mismatched_answers_are_dropped_and_counted_if_asked_for(write, split):
+    questions = [
+        question("none", ("Ann", 1), ("Bob", 0)),
+        question("some", ("Ann", 1), ("Bob", 9), ("left", 4)),
+        question("all", ("Ann", 0)),
+    ]
+    reader = reader_of(bad_answers="drop")
+    items = reader.read_file(write(content_of((CONTEXT, *questions))), split)
+    assert [item.gold for item in items] == [
+        {"id": "some", "number": 1, "answers": ["Bob", "left"]},
+        {"id": "all", "number": 2, "answers": ["Ann"]},
+    ]
+    assert items[0].span == (2, 2)
+    assert reader.left_out == {"questions with answers that do not match": 2}
+
+
+def test_an_id_that_comes_twice_is_refused(write):
+    twice = [(CONTEXT, question("a", ("Ann", 0)), question("b7", ("Ann", 0))), ("Bob.", question("b7", ("Bob", 0)))]
+    with pytest.raises(UserError, match=r"squad\.json: the id 'b7' comes twice"):
+        reader_of().read_file(write(content_of(*twice)), "dev")
+
+
+GONE = object()
+PARAGRAPH = ("data", 0, "paragraphs", 0)
+QUESTION = (*PARAGRAPH, "qas", 0)
+ANSWER = (*QUESTION, "answers", 0)
+BAD_SHAPES = [
+    ((), [], "expected an object, found a list"),
+    ((), None, "expected an object, found None"),
+    (("version",), GONE, "no 'version'; found data"),
+    (("version",), "2.0", "expected version '1.1', found '2.0'"),
+    (("version",), "v2.0", "expected version '1.1', found 'v2.0'"),
+    (("version",), 1.1, r"'version' must be a text, found 1\.1"),
+    (("data",), GONE, "no 'data'; found version"),
+    (("data",), {}, "'data' must be a list, found an object"),
+    (("data", 0), [], r"data\[0\]: expected an object, found a list"),
+    (("data", 0, "paragraphs"), GONE, r"data\[0\]: no 'paragraphs'; found title"),
+    (("data", 0, "paragraphs"), {}, r"data\[0\]: 'paragraphs' must be a list, found an object"),
+    (PARAGRAPH, "Ann", r"paragraphs\[0\]: expected an object, found a text"),
+    ((*PARAGRAPH, "context"), GONE, r"paragraphs\[0\]: no 'context'; found qas"),
+    ((*PARAGRAPH, "context"), 5, r"paragraphs\[0\]: 'context' must be a text, found a whole number"),
+    ((*PARAGRAPH, "context"), ["Ann"], r"paragraphs\[0\]: 'context' must be a text, found a list"),
+    ((*PARAGRAPH, "context"), " \n\u00a0", r"paragraphs\[0\]: 'context' is empty"),
+    ((*PARAGRAPH, "qas"), GONE, r"paragraphs\[0\]: no 'qas'; found context"),
+    ((*PARAGRAPH, "qas"), {}, r"paragraphs\[0\]: 'qas' must be a list, found an object"),
+    (QUESTION, None, r"qas\[0\]: expected an object, found None"),
+    ((*QUESTION, "id"), GONE, r"qas\[0\]: no 'id'; found question, answers"),
+    ((*QUESTION, "id"), 7, r"qas\[0\]: 'id' must be a text, found a whole number"),
+    ((*QUESTION, "id"), "", r"qas\[0\]: 'id' is empty"),
+    ((*QUESTION, "question"), GONE, "question q7.*no 'question'"),
+    ((*QUESTION, "question"), "", "question q7.*'question' is empty"),
+    ((*QUESTION, "question"), " \t", "question q7.*'question' is empty"),
+    ((*QUESTION, "question"), True, "question q7.*'question' must be a text, found True"),
+    ((*QUESTION, "answers"), [], "question q7.*no answer"),
+    ((*QUESTION, "answers"), GONE, "question q7.*no 'answers'"),
+    ((*QUESTION, "answers"), {"text": "Ann", "answer_start": 0}, "question q7.*'answers' must be a list"),
+    (ANSWER, ["Ann", 0], "question q7.*expected an object, found a list"),
+    ((*ANSWER, "text"), GONE, "question q7.*no 'text'; found answer_start"),
+    ((*ANSWER, "text"), "", "question q7.*'text' is empty"),
+    ((*ANSWER, "text"), " ", "question q7.*'text' is empty"),
+    ((*ANSWER, "text"), 1990, "question q7.*'text' must be a text, found a whole number"),
+    ((*ANSWER, "answer_start"), GONE, "question q7.*no 'answer_start'; found text"),
+    ((*ANSWER, "answer_start"), "0", "question q7.*'answer_start' must be a whole number, found a text"),
+    ((*ANSWER, "answer_start"), False, "question q7.*'answer_start' must be a whole number, found False"),
+    ((*ANSWER, "answer_start"), 0.0, r"question q7.*'answer_start' must be a whole number, found 0\.0"),
+    ((*ANSWER, "answer_start"), None, "question q7.*'answer_start' must be a whole number, found None"),
+]
+
+
+def replaced(content, place, value):
+    """A copy of nested lists and objects with another value at one place."""
+    if not place:
+        return value
+    content, (first, *rest) = copy.copy(content), place
+    if rest or value is not GONE:
+        content[first] = replaced(content[first], rest, value)
+    else:
+        del content[first]
+    return content
+
+
+@pytest.mark.parametrize(("place", "value", "said"), BAD_SHAPES)
+def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, said):
+    path = write(replaced(content_of((CONTEXT, question("q7", ("Ann", 0)))), place, value))
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{said}") as error:
+        reader_of(bad_answers="drop", too_long="truncate").read_file(path, "dev")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b'{"version": "1.1", "data": [', "not JSON"),
+        (b'{"version": "1.1"}\n{"version": "1.1"}', "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        ('{"version": "1.1", "title": "Café"}'.encode("latin-1"), "not UTF-8"),
+        ('{"version": "1.1"}'.encode("utf-16"), "not UTF-8"),
+    ],
+)
+def test_what_is_no_json_in_utf_8_is_refused(write, content, said):
+    with pytest.raises(UserError, match=rf"squad\.json: {said}"):
+        reader_of().read_file(write(content), "train")
+
+
+def test_a_file_that_cannot_be_read_is_named_and_a_byte_order_mark_is_no_matter(write, tmp_path):
+    with pytest.raises(UserError, match=rf"{tmp_path}: cannot be read"):
+        reader_of().read_file(tmp_path, "train")
+    content = b"\xef\xbb\xbf" + json.dumps(content_of((CONTEXT, question("a", ("Ann", 0))))).encode()
+    assert len(reader_of().read_file(write(content), "train")) == 1
+
+
+LONG = ("Ann and Bob left - for Rome.", question("q0", ("Ann", 0)), question("q1", ("Rome", 23)))  # 8 tokens
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_paragraph_that_is_too_long_is_refused_with_both_options(write, split):
+    path = write(content_of(LONG))
+    with pytest.raises(UserError, match=r"q0 has 8 tokens.*task\.reader\.too_long=truncate.* task\.reader\.max_tokens"):
+        reader_of(max_tokens=7).read_file(path, split)
+    assert len(reader_of(max_tokens=8).read_file(path, split)) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "start", "kept"),
+    [("left", 12, True), ("left ", 12, True), ("left -", 12, False), ("-", 17, False), (" -", 16, False)],
+)
+def test_training_questions_whose_answer_is_cut_off_are_dropped_and_counted(write, answer, start, kept):
+    path = write(content_of((LONG[0], question("a", (answer, start)), question("b", ("Ann", 0)))))
+    reader = reader_of(max_tokens=4, too_long="truncate")
+    items = reader.read_file(path, "train")
+    assert [item.gold["id"] for item in items] == ["a", "b"][not kept :]
+    assert [item.paragraph.words for item in items] == [["Ann", "and", "Bob", "left"]] * len(items)
+    assert reader.left_out == {"paragraphs truncated": 1} | ({} if kept else {"answers beyond max_tokens": 1})
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_question_on_a_cut_paragraph_is_still_asked_and_scored_outside_of_training(write, split):
+    reader, metric = reader_of(max_tokens=4, too_long="truncate"), SquadScore()
+    items = reader.read_file(write(content_of(LONG)), split)
+    assert [item.gold["answers"] for item in items] == [["Ann"], ["Rome"]]
+    batch = reader.collate(items, [None, None])
+    assert (batch.starts[0], batch.ends[0]) == (0, 0)
+    metric.update([paragraph.text(0, 0) for paragraph in batch.paragraphs], batch.gold)
+    assert metric.compute() == {"f1": 50, "exact_match": 50}
+    assert json.loads(metric.files()["predictions.json"]) == {"q0": "Ann", "q1": "Ann"}
+
+
+def test_only_training_questions_are_counted_as_dropped(write):
+    reader = reader_of(max_tokens=4, too_long="truncate")
+    assert len(reader.read_file(write(content_of(LONG)), "dev")) == 2
+    assert reader.left_out == {"paragraphs truncated": 1}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("too_long", "cut"), ("too_long", None), ("too_long", True), ("bad_answers", "ignore"), ("bad_answers", None)]
+    + [("max_tokens", value) for value in (0, -1, 2.5, "many")],
+)
+def test_a_wrong_option_is_refused_by_name(write, option, value):
+    path = write(content_of(LONG))
+    with pytest.raises(UserError, match=rf"task\.reader\.{option} must be .*found {value!r}"):
+        reader_of(**{"too_long": "truncate", option: value}).read_file(path, "train")
+
+
+def test_a_wrong_option_on_the_command_line_is_one_sentence_too():
+    with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
+        cfg = validate(compose("config", ["task=squad", "words=random", "task.reader.too_long=cut"]))
+    with pytest.raises(UserError, match=r"task\.reader\.too_long must be one of error, truncate, found 'cut'"):
+        build_data(cfg)
+
+
+def row(id_="q7", text=("Ann",), answer_start=(0,), **other):
+    answers = {"text": list(text), "answer_start": list(answer_start)}
+    return {"id": id_, "title": "T", "context": CONTEXT, "question": "Who?", "answers": answers, **other}
+
+
+def test_hub_rows_become_the_same_items_as_the_official_file(write):
+    rows = [row("a", ["Bob", "Ann left"], [9, 0]), row("b")]
+    content = content_of((CONTEXT, question("a", ("Bob", 9), ("Ann left", 0)), question("b", ("Ann", 0))))
+    items = reader_of().read_rows(rows, "hub", "dev")
+    assert items == reader_of().read_file(write(content), "dev")
+    assert items[0].paragraph is items[1].paragraph
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (row(answers=[{"text": "Ann", "answer_start": 0}]), " row 1: 'answers' must be an object, found a list"),
+        (row(answers=None), " row 1: 'answers' must be an object, found None"),
+        (row(answers={"text": ["Ann"]}), " row 1: answers: no 'answer_start'; found text"),
+        (row(answers={"text": "Ann", "answer_start": [0]}), " row 1: answers: 'text' must be a list, found a text"),
+        (row(text=["Ann", "Bob"]), " row 1: answers: 2 texts but 1 answer_starts"),
+        (row(text=[], answer_start=[]), r" row 1 \(question q7\): no answer"),
+        (row(text=[""]), r" row 1 \(question q7\): answer: 'text' is empty"),
+        (row(answer_start=["0"]), r" row 1 \(question q7\): answer: 'answer_start' must be a whole number"),
+        (row(answer_start=[True]), r" row 1 \(question q7\): answer: 'answer_start' must be a whole number"),
+        (row(context=None), " row 1: 'context' must be a text, found None"),
+        (row(question=" "), r" row 1 \(question q7\): 'question' is empty"),
+        (row(id=5), " row 1: 'id' must be a text"),
+        (row(id="a"), ": the id 'a' comes twice"),
+        (row(answer_start=[3]), ": 1 .*: q7; task.reader.bad_answers=drop"),
+    ],
+)
+def test_malformed_hub_rows_are_refused(bad, said):
+    with pytest.raises(UserError, match=f"^hub{said}"):
+        reader_of().read_rows([row("a"), bad], "hub", "dev")
+
+
+def test_the_bundled_sample_has_literal_answers_at_borders_of_tokens():
+    contexts = []
+    for split, n_paragraphs, n_answers in (("train", 40, 160), ("dev", 10, 117), ("test", 10, 120)):
+        reader = reader_of(max_tokens=1000)
+        items = reader.read_file(BUNDLED / f"{split}-v1.1.json", split)
+        assert len(items) == 4 * n_paragraphs
+        assert sum(len(item.gold["answers"]) for item in items) == n_answers
+        assert all(item.paragraph.text(*item.span) == item.gold["answers"][0] for item in items)
+        assert reader.left_out == {}
+        contexts += {item.paragraph.context for item in items}
+    assert len(contexts) == len(set(contexts)) == 60
+
+
+@pytest.mark.parametrize(
+    ("split", "n", "n_paragraphs", "n_within"),
+    [pytest.param("train", 23_022, 4_526, 41, marks=pytest.mark.slow), ("dev", 7_018, 1_378, 23)],
+)
+def test_the_real_set_has_its_sizes_and_nearly_all_answers_are_literal(shared, split, n, n_paragraphs, n_within):
+    reader = reader_of(max_tokens=1000)
+    items = reader.read_file(shared / "data" / "squad" / f"{split}-subset-v1.1.json", split)
+    assert len(items) == n
+    assert len({item.paragraph.context for item in items}) == n_paragraphs
+    assert [item.gold["number"] for item in items] == list(range(n))
+    spanned = [(item.paragraph.text(*item.span), item.gold["answers"][0].strip()) for item in items]
+    assert all(answer in text for text, answer in spanned)
+    assert sum(answer != text for text, answer in spanned) == n_within
+    assert reader.left_out == ({"answers within a token": n_within} if split == "train" else {})
+
+
+def scored(*questions):
+    metric = SquadScore()
+    for number, (prediction, references) in enumerate(questions):
+        metric.update([prediction], [{"id": f"q{number}", "number": number, "answers": references}])
+    return metric
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references", "exact", "f1"),
+    [
+        ("the Cat!", ["cat"], 100, 100),
+        ("an apple a day", ["Apple,  day"], 100, 100),
+        ("  Big\n\u00a0cat ", ["big cat"], 100, 100),
+        ("U.S.", ["us"], 100, 100),
+        ("U.S.", ["U S"], 0, 0),
+        ("well-known", ["wellknown"], 100, 100),
+        ("$5", ["5"], 100, 100),
+        ("£5", ["5"], 0, 0),  # only ASCII punctuation is taken off
+        ("“cat”", ["cat"], 0, 0),
+        ("ÉTÉ", ["été"], 100, 100),
+        ("theory", ["ory"], 0, 0),
+        ("the-cat", ["cat"], 0, 0),
+        ("the", ["a"], 100, 0),  # nothing is left of either, so no word is shared
+        ("", ["the"], 100, 0),
+        ("", ["cat"], 0, 0),
+        ("cat", ["the"], 0, 0),
+        ("cat sat", ["cat"], 0, 200 / 3),
+        ("cat cat", ["cat"], 0, 200 / 3),
+        ("no no no", ["no no"], 0, 80),
+        ("yes yes", ["yes no yes"], 0, 80),
+        ("cat", ["dog", "the cat"], 100, 100),
+        ("cat sat", ["cat", "cat sat down", "dog"], 0, 80),
+        ("the", ["cat", "a"], 100, 0),
+    ],
+)
+def test_scores_counted_by_hand(prediction, references, exact, f1):
+    assert scored((prediction, references)).compute() == pytest.approx({"exact_match": exact, "f1": f1}, rel=1e-12)
+
+
+def test_scores_are_means_over_questions_each_counted_once_and_reset_forgets_them():
+    metric = scored(("cat", ["cat"]), ("cat sat", ["cat"]), ("dog", ["cat"]))
+    assert metric.compute() == pytest.approx({"exact_match": 100 / 3, "f1": 500 / 9})
+    metric.update(["cat"], [{"id": "q2", "number": 2, "answers": ["cat"]}])
+    assert metric.compute() == pytest.approx({"exact_match": 200 / 3, "f1": 800 / 9})
+    metric.reset()
+    assert metric.compute() == {"exact_match": 0, "f1": 0}
+    assert json.loads(metric.files()["predictions.json"]) == {}
+
+
+WORDS = ["cat", "Cat", "CAT", "cats", "U.S.", "us", "well-known", "wellknown", "don't", "dont", "A.D.", "“yes”"]
+WORDS += ["5", "$5", "£5", "été", "ÉTÉ", "京都", "😀", "İ", "ß"]
+FILLING = ["the", "A", "an", "The.", ",", ".", "--", "'s", "  ", "\n", "\u00a0", "…"]
+
+
+def some_questions(seed, n):
+    """Predictions, some of them empty, and references that have a word at least."""
+    chance = random.Random(seed)
+    questions = []
+    for _ in range(n):
+        references = [
+            " ".join([*chance.choices(WORDS + FILLING, k=chance.randint(0, 3)), chance.choice(WORDS)])
+            for _ in range(chance.randint(1, 4))
+        ]
+        other = "".join(word + chance.choice(["", " "]) for word in chance.choices(WORDS + FILLING, k=3))
+        near = chance.choice(references).lower().replace(" ", " the ", chance.randint(0, 2))
+        questions.append((chance.choice([near, near, other, references[0] + " " + other, "", "the"]), references))
+    return questions
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_equal_those_of_torchmetrics(seed):
+    questions = some_questions(seed, 50)
+    other = SQuAD()
+    for k, (prediction, references) in enumerate(questions):
+        answers = {"text": references, "answer_start": [0] * len(references)}
+        other.update([{"prediction_text": prediction, "id": str(k)}], [{"answers": answers, "id": str(k)}])
+    expected = {name: float(score) for name, score in other.compute().items()}
+    assert 10 < expected["exact_match"] < expected["f1"] < 90
+    assert scored(*questions).compute() == pytest.approx(expected, rel=1e-6)
+
+
+def official(questions):
+    """The official script's way: running sums in the order of the file."""
+
+    def normalized(text):
+        text = "".join(character for character in text.lower() if character not in set(string.punctuation))
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+    def overlap(prediction, truth):
+        prediction, truth = normalized(prediction).split(), normalized(truth).split()
+        same = sum((Counter(prediction) & Counter(truth)).values())
+        if same == 0:
+            return 0
+        precision, recall = 1.0 * same / len(prediction), 1.0 * same / len(truth)
+        return (2 * precision * recall) / (precision + recall)
+
+    f1 = exact = total = 0
+    for prediction, references in questions:
+        total += 1
+        exact += max(normalized(prediction) == normalized(truth) for truth in references)
+        f1 += max(overlap(prediction, truth) for truth in references)
+    return {"exact_match": 100.0 * exact / total, "f1": 100.0 * f1 / total}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_not_even_the_last_digit_depends_on_the_order_of_batches(seed):
+    questions, chance = some_questions(seed, 400), random.Random(seed)
+    order = chance.sample(range(400), 400)
+    assert any(official(chance.sample(questions, 400)) != official(questions) for _ in range(20)), "order would matter"
+    metric = SquadScore()
+    while order:
+        batch, order = order[:7], order[7:]
+        gold = [{"id": f"q{k}", "number": k, "answers": questions[k][1]} for k in batch]
+        metric.update([questions[k][0] for k in batch], gold)
+    assert metric.compute() == official(questions)
+    (name, content), *more = metric.files().items()
+    assert (name, more) == ("predictions.json", [])
+    predictions = json.loads(content.encode("utf-8"))
+    assert predictions == {f"q{k}": prediction for k, (prediction, _) in enumerate(questions)}
+    again = [(predictions[f"q{k}"], references) for k, (_, references) in enumerate(questions)]
+    assert official(again) == scored(*again).compute() == metric.compute()

@@ -2,7 +2,7 @@
 
 PyTorch has a fused LSTM there but no fused GRU: it runs one direction after the other and records about fifteen small
 operations a step. Here both directions go together, a step is one product a direction with a weight that is laid out
-once (:func:`elmo_tasks.nn.linear.product_with`), and padding is never touched: rows are packed, longest first (see
+once (:func:`elmo_tasks.nn.linear.products_with`), and padding is never touched: rows are packed, longest first (see
 :mod:`elmo_tasks.bilm.pack`; N is the number of packed positions). On a GPU, PyTorch's layer runs.
 """
 
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_tasks.bilm.pack import Packing
-from elmo_tasks.nn.linear import linear, product_with
+from elmo_tasks.nn.linear import linear, products_with
 
 _ONE = torch.ones(())
 _RECURRENT_SD = 0.05  # of the paper's SQuAD model
@@ -86,12 +86,12 @@ class _Steps(torch.autograd.Function):
         n_cells = weight.shape[1]
         gates = torch.stack([x[places[0], : 3 * n_cells], x[places[1], 3 * n_cells :]])  # [2, N, 3 H]
         out, before, of_hidden = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(3))
-        products = [product_with(w) for w in weight]
+        advance = products_with(weight)
         state = gates.new_zeros(2, batch_sizes[0], n_cells)
         for start, stop in _steps(batch_sizes):
             h = state[:, : stop - start]
             before[:, start:stop] = h
-            product = torch.stack([product(rows) for rows, product in zip(h, products, strict=True)])
+            product = advance(h)
             gate, u = gates[:, start:stop], of_hidden[:, start:stop]
             r, z, n = gate.chunk(3, dim=2)
             gate[..., : 2 * n_cells].add_(product[..., : 2 * n_cells]).sigmoid_()
@@ -108,7 +108,7 @@ class _Steps(torch.autograd.Function):
         gates, weight, of_hidden, before, places = ctx.saved_tensors
         n_cells, batch_sizes = weight.shape[1], ctx.batch_sizes
         d_states = torch.stack([d_out[places[0], :n_cells], d_out[places[1], n_cells:]])  # [2, N, H]
-        products = [product_with(w.t()) for w in weight]
+        go_back = products_with(weight.transpose(1, 2))
         d_gates = torch.empty_like(gates)  # r, z, and n before the reset gate
         d_n = torch.empty_like(before)
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)
@@ -123,8 +123,7 @@ class _Steps(torch.autograd.Function):
             torch.mul(dn, r, out=d_u)
             torch.mul(d_u * of_hidden[:, start:stop], 1 - r, out=d_r)
             torch.mul(kept * (before[:, start:stop] - n), 1 - z, out=d_z)
-            for rows, keeps, d, product in zip(dh, kept, d_gate, products, strict=True):
-                torch.add(keeps, product(d), out=rows)
+            torch.add(kept, go_back(d_gate), out=dh)
         d_weight = torch.bmm(before.transpose(1, 2), d_gates)
         of_n = d_gates[..., 2 * n_cells :]
         d_bias_n = of_n.sum(dim=1, keepdim=True)

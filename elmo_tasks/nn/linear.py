@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+_WORTH_LAYING_OUT = 40_000  # numbers of a weight; with less, the second call costs more than the product gains
+
 
 class Linear(nn.Linear):
     """A linear layer: ``[..., P]`` to ``[..., Q]``."""
@@ -48,6 +50,15 @@ def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda h: _onednn(h, laid_out, None)
 
 
+def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:
+    """:func:`product_with` for two directions: weights ``[2, P, Q]``, a function from ``[2, n, P]`` to ``[2, n, Q]``."""
+    if weights[0].numel() < _WORTH_LAYING_OUT or not _suits(weights):
+        weights = weights.contiguous()
+        return lambda h: torch.bmm(h, weights)
+    left, right = (product_with(weight) for weight in weights)
+    return lambda h: torch.stack([left(h[0]), right(h[1])])
+
+
 class _Linear(torch.autograd.Function):
     """All three products of a linear map."""
 
@@ -71,8 +82,15 @@ class _Linear(torch.autograd.Function):
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(x), _dense(weight), bias, "none", [], "")
     return out
+
+
+def _dense(matrix: Tensor) -> Tensor:
+    """The matrix without gaps between its rows or columns, which would make the product a thousand times slower."""
+    if matrix.is_mkldnn or matrix.is_contiguous() or matrix.t().is_contiguous():
+        return matrix
+    return matrix.contiguous()
 
 
 def _suits(x: Tensor) -> bool:

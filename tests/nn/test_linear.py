@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from elmo_tasks.nn import linear as module
-from elmo_tasks.nn.linear import Linear, linear, product_with
+from elmo_tasks.nn.linear import Linear, linear, product_with, products_with
 
 SHAPES = [((3, 5), 7), ((2, 9, 33), 64), ((4, 1), 1), ((1, 2, 3, 16), 5), ((0, 3), 2)]
 
@@ -82,3 +82,32 @@ def test_operators_that_are_missing_or_wrong_are_not_used(monkeypatch, failure):
     assert torch.equal(linear(x, weight), F.linear(x, weight))
     assert not module._available()
     module._available.cache_clear()
+
+
+def test_matrices_with_gaps_are_closed_up_first(monkeypatch):
+    seen = []
+    real = torch.ops.mkldnn._linear_pointwise
+
+    class Watched:
+        @staticmethod
+        def _linear_pointwise(x, weight, *rest):
+            seen.extend([x, weight])
+            return real(x, weight, *rest)
+
+    monkeypatch.setattr(module.torch.ops, "mkldnn", Watched, raising=False)
+    monkeypatch.setattr(module, "_available", lambda: True)
+    wide = torch.randn(7, 20)
+    for part in wide.chunk(4, dim=1):
+        x = torch.randn(3, 10)[:, ::2]
+        torch.testing.assert_close(linear(x, part), x @ part.t())
+    assert seen
+    assert all(matrix.is_contiguous() or matrix.t().is_contiguous() for matrix in seen)
+
+
+@pytest.mark.parametrize("size", [(5, 12), (150, 450)], ids=["small", "large"])
+def test_both_directions_are_multiplied_by_their_own_weight(available, size):
+    weights, h = torch.randn(2, *size), torch.randn(2, 9, size[0])
+    torch.testing.assert_close(products_with(weights)(h), h @ weights, atol=1e-4, rtol=1e-5)
+    turned = torch.randn(2, 9, size[1])
+    found = products_with(weights.transpose(1, 2))(turned)
+    torch.testing.assert_close(found, turned @ weights.transpose(1, 2), atol=1e-4, rtol=1e-5)

@@ -51,7 +51,7 @@ def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:
-    """:func:`product_with` for two directions: weights ``[2, P, Q]``, a function from ``[2, n, P]`` to ``[2, n, Q]``."""
+    """Both directions' :func:`product_with`: weights ``[2, P, Q]``, a function from ``[2, n, P]`` to ``[2, n, Q]``."""
     if weights[0].numel() < _WORTH_LAYING_OUT or not _suits(weights):
         weights = weights.contiguous()
         return lambda h: torch.bmm(h, weights)

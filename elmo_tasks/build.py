@@ -108,6 +108,8 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
             raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
         data: LmData = make(task["data"], root=root)
         return data
+    if cfg["data"]["name"] == "hub" and task["hub"] is None:
+        raise UserError(f"task={task['name']} has no data on the hub; use data=local data.root=DIR")
     data_of_task = TaskData(
         reader=make(task["reader"]),
         sources=task["hub"] if cfg["data"]["name"] == "hub" else task["files"],

@@ -51,7 +51,7 @@ class Files:
             raise UserError(f"data.root={root}: no such folder")
         found = {split: _find(Path(root), files[split], split) for split in SPLITS if files[split] is not None}
         self.paths = {split: path for split, path in found.items() if path is not None}
-        self.digest = digest_files(self.paths.values())
+        self.digest = digest_files(file for path in self.paths.values() for file in _files_of(path))
 
     @property
     def splits(self) -> list[str]:
@@ -107,10 +107,10 @@ class Hub:
 
 
 def _find(root: Path, pattern: str, split: str) -> Path | None:
-    """The one file that a path or pattern means."""
-    if (root / pattern).is_file():
+    """The one file (or, for readers of folders, the one folder) that a path or pattern means."""
+    if (root / pattern).exists():
         return root / pattern
-    paths = [] if Path(pattern).is_absolute() else sorted(path for path in root.glob(pattern) if path.is_file())
+    paths = [] if Path(pattern).is_absolute() else sorted(root.glob(pattern))
     if len(paths) > 1:
         names = " and ".join(path.name for path in paths)
         raise UserError(f"{root / pattern}: {names} both match; set task.files.{split} to one of them")
@@ -119,6 +119,11 @@ def _find(root: Path, pattern: str, split: str) -> Path | None:
             f"{root / pattern}: no such file; set data.root, or task.files.{split} to its place below data.root"
         )
     return paths[0] if paths else None
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The file, or all files of a folder."""
+    return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
 
 
 def digest_files(paths: Iterable[Path]) -> str:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from elmo_tasks.errors import UserError
 
-MAX_TOKEN_CHARACTERS = 200
+MAX_TOKEN_CHARACTERS = 1000  # the longest web address in a treebank has 473
 
 _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 

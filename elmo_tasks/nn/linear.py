@@ -59,6 +59,11 @@ def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda h: torch.stack([left(h[0]), right(h[1])])
 
 
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """``a @ b`` for ``[n, P]`` and ``[P, Q]``, outside of autograd."""
+    return _onednn(a, b.t(), None) if _suits(a) and _suits(b) else a @ b
+
+
 class _Linear(torch.autograd.Function):
     """All three products of a linear map."""
 

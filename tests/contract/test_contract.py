@@ -109,7 +109,7 @@ def assert_same_predictions(found, expected):
 
 
 def test_there_are_tasks():
-    assert {"ner", "snli", "squad", "sst5"} <= set(TASKS)
+    assert {"ner", "snli", "squad", "srl", "sst5"} <= set(TASKS)
 
 
 @every_task

@@ -54,7 +54,7 @@ def test_each_token_knows_its_line(tmp_path):
     ("content", "line", "said"),
     [
         ("a O\n\nb O\nc\nd O\n", 4, "expected at least 2 columns, found 1"),
-        ("a O\n\nb O\n" + "x" * 500 + " O\n", 4, "a token of 500 characters"),
+        ("a O\n\nb O\n" + "x" * 5000 + " O\n", 4, "a token of 5000 characters"),
         (b"a O\nb O\n\xe9t\xe9 O\nc O\n", 3, "not UTF-8"),
         (b"a O\n" * 3000 + b"\xe9t\xe9 O\n", 3001, "not UTF-8"),
     ],
@@ -65,8 +65,8 @@ def test_malformed_content_is_refused_with_file_and_line(read, content, line, sa
         read(content)
 
 
-def test_a_token_of_200_characters_is_still_a_token(read):
-    assert len(read("x" * 200 + " O\n")[0][0][0]) == 200
+def test_a_token_of_1000_characters_is_still_a_token(read):
+    assert len(read("x" * 1000 + " O\n")[0][0][0]) == 1000
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "-DOCSTART- -X- O O\n\n", "\ufeff"])

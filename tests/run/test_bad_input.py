@@ -50,6 +50,16 @@ def test_a_wrong_value_is_named_with_its_key_and_choices(composed: Any, override
         train.run(composed(*words, override))
 
 
+def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^task=srl has no data on the hub; use data=local data\.root=DIR"):
+        train.run(composed("task=srl", "data=hub"))
+
+
+def test_a_wrong_option_of_a_reader_is_one_sentence(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number .* found 'many'"):
+        train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
+
+
 def test_a_set_without_test_split_cannot_be_tested(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^test=true, but data=sample has no test set for task=squad"):
         train.run(composed("task=squad", "test=true", "task.files.test=null"))

@@ -94,7 +94,7 @@ BAD_LINES = {
     "a number as premise": (GOOD | {"sentence1": 3}, "the premise must be a text, found 3"),
     "null as hypothesis": (GOOD | {"sentence2": None}, "the hypothesis must be a text, found None"),
     "a list as hypothesis": (GOOD | {"sentence2": ["It"]}, r"the hypothesis must be a text, found \['It'\]"),
-    "no sentence but a blob": (GOOD | {"sentence1": "x" * 201}, r"\(premise\): a token of 201 characters"),
+    "no sentence but a blob": (GOOD | {"sentence1": "x" * 1001}, r"\(premise\): a token of 1001 characters"),
     "Latin 1": (json.dumps(GOOD).replace("dog", "caf\u00e9").encode("latin-1"), "not UTF-8"),
 }
 

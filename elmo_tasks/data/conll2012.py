@@ -1,0 +1,163 @@
+"""CoNLL-2012 files: documents of sentences, a token a line, annotations in columns, spans in brackets.
+
+Columns: document, part, token number, word, part of speech, parse bit, predicate lemma, frameset, word sense, speaker,
+named entities, one column of arguments for each predicate, coreference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.errors import UserError
+
+WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11
+MIN_COLUMNS = FIRST_ARGUMENTS + 1
+
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\)(?:; part (?P<part>\d+))?\s*$")
+_CELL = re.compile(r"(?P<opened>(?:\([^()*\s]+)*)\*(?P<closed>\)*)$")
+_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+_SLASHED = {"/.", "/?", "/!", "/-", "/,"}
+
+LabelledSpan = tuple[int, int, str]
+"""First token, token after the last, label."""
+
+
+@dataclass
+class Sentence:
+    """``rows[k]`` has the columns of token k, which stands in line ``line + k`` of ``path``."""
+
+    path: Path
+    line: int
+    rows: list[list[str]]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The words, with brackets in place of ``-LRB-`` and its like."""
+        return [unescape(row[WORD]) for row in self.rows]
+
+    def column(self, k: int) -> list[str]:
+        """One annotation of all tokens."""
+        return [row[k] for row in self.rows]
+
+    def where(self, k: int = 0) -> str:
+        """File and line of token k, for messages."""
+        return f"{self.path}:{self.line + k}"
+
+    def spans(self, column: int) -> list[LabelledSpan]:
+        """The spans of a bracket column, which neither nest nor overlap.
+
+        Raises:
+            UserError: naming file and line, if a cell is malformed or brackets do not pair up.
+        """
+        spans: list[LabelledSpan] = []
+        opened: tuple[int, str] | None = None
+        for k, cell in enumerate(self.column(column)):
+            match = _CELL.match(cell)
+            if match is None:
+                raise UserError(f"{self.where(k)}: malformed span {cell!r}; expected such as (ARG0*, *, *) or (V*)")
+            for label in match["opened"].split("(")[1:]:
+                if opened is not None:
+                    raise UserError(f"{self.where(k)}: {label} begins within {opened[1]}; spans must not overlap")
+                opened = k, label
+            for _ in match["closed"]:
+                if opened is None:
+                    raise UserError(f"{self.where(k)}: a bracket is closed that none opened ({cell!r})")
+                spans.append((opened[0], k + 1, opened[1]))
+                opened = None
+        if opened is not None:
+            raise UserError(f"{self.where(opened[0])}: the span {opened[1]} is not closed before the sentence ends")
+        return spans
+
+
+@dataclass
+class Document:
+    """A part of a document."""
+
+    name: str
+    part: str
+    path: Path
+    line: int
+    sentences: list[Sentence] = field(default_factory=list)
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """All documents of a file, or of all ``*_conll`` files below a folder (OntoNotes' layout).
+
+    Raises:
+        UserError: naming file and line, if a document does not begin or end, is empty, or has ragged columns.
+    """
+    for file in conll_files(path):
+        yield from _read_file(file)
+
+
+def conll_files(path: Path) -> list[Path]:
+    """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``."""
+    if path.is_file():
+        return [path]
+    for pattern in ("*gold_conll", "*_conll"):
+        files = sorted(path.rglob(pattern))
+        if files:
+            return files
+    raise UserError(f"{path}: no file that ends in _conll below this folder")
+
+
+def unescape(word: str) -> str:
+    """Brackets as the text has them; OntoNotes escapes them even within a word, and writes ``/.`` for ``.``."""
+    if word in _SLASHED:
+        return word[1:]
+    for escape, sign in _ESCAPES.items():
+        word = word.replace(escape, sign)
+    return word
+
+
+def _read_file(path: Path) -> Iterator[Document]:
+    lines = read_lines(path)
+    for number, line in lines:
+        if line.strip():
+            yield _document(path, number, line, lines)
+
+
+def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]]) -> Document:
+    """The document that begins with a line, read to its end."""
+    match = _BEGIN.match(line)
+    if match is None:
+        raise UserError(f"{path}:{begin}: expected #begin document (NAME); part 000, found {line[:40]!r}")
+    document = Document(match["name"], match["part"] or "000", path, begin)
+    rows: list[list[str]] = []
+    for number, line in lines:
+        if line.startswith("#begin document"):
+            raise UserError(f"{path}:{number}: expected #end document for the document of line {begin} first")
+        ended = line.startswith("#end document")
+        if line.strip() and not ended:
+            rows.append(_row(re.split(r"[ \t]+", line.strip(" \t")), rows, f"{path}:{number}"))
+            continue
+        if rows:
+            document.sentences.append(_sentence(path, number - len(rows), rows))
+            rows = []
+        if ended:
+            break
+    else:
+        raise UserError(f"{path}:{begin}: the file ends without #end document for this document")
+    if not document.sentences:
+        raise UserError(f"{path}:{begin}: an empty document ({document.name})")
+    return document
+
+
+def _row(columns: list[str], rows: list[list[str]], where: str) -> list[str]:
+    if len(columns) < MIN_COLUMNS:
+        raise UserError(f"{where}: expected at least {MIN_COLUMNS} columns, found {len(columns)}")
+    if rows and len(columns) != len(rows[0]):
+        raise UserError(f"{where}: {len(columns)} columns, but {len(rows[0])} at the sentence's first token")
+    return columns
+
+
+def _sentence(path: Path, line: int, rows: list[list[str]]) -> Sentence:
+    sentence = Sentence(path, line, rows)
+    for k, token in enumerate(sentence.tokens):
+        check_tokens([token], sentence.where(k))
+    return sentence

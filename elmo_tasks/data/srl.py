@@ -1,0 +1,146 @@
+"""Semantic role labelling: predicates and their arguments from CoNLL-2012 files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, Sentence, read_documents
+from elmo_tasks.data.tags import iob2
+from elmo_tasks.errors import UserError
+
+_LABEL = re.compile(r"[A-Z0-9]+(?:-[A-Z0-9]+)*")
+
+
+class Gold(TypedDict):
+    """What predictions are compared with; ``number`` is the sentence's place in the file, the rest is by predicate."""
+
+    number: int
+    predicates: list[int]
+    lemmas: list[str]
+    tags: list[list[str]]
+
+
+@dataclass
+class SrlItem:
+    """A sentence and, for each of its predicates, the predicate's token and the IOB2 tags of all tokens."""
+
+    tokens: list[str]
+    gold: Gold
+
+
+@dataclass
+class SrlBatch(OnDevice):
+    """S sentences with N predicates in all, P in the sentence that has most.
+
+    Attributes:
+        text: the sentences, each once.
+        real: bool ``[S, P]``, True where a sentence has that many predicates; N are True.
+        predicates: long ``[N]``, the token of each predicate, sentence by sentence.
+        tags: long ``[N, T]``, 0 on padding.
+        gold: what the metric compares with, by sentence.
+    """
+
+    text: Text
+    real: Tensor
+    predicates: Tensor
+    tags: Tensor
+    gold: list[Gold]
+
+
+class SrlReader:
+    """Reads sentences with all of their predicates, so that words and layers of a sentence are there once.
+
+    A predicate is a token with a frameset. ``left_out`` counts sentences without predicates, long training sentences,
+    and arguments whose label no training sentence has (they stay in the gold and count as missed).
+
+    Args:
+        max_training_tokens: training sentences with more are left out (100 in He et al., 2017).
+    """
+
+    def __init__(self, *, max_training_tokens: int) -> None:
+        if not isinstance(max_training_tokens, int) or max_training_tokens < 1:
+            raise UserError(
+                f"task.reader.max_training_tokens must be a whole number of at least 1, found {max_training_tokens!r}"
+            )
+        self.max_training_tokens = max_training_tokens
+        self.left_out: dict[str, int] = {}
+        self.labels: set[str] = set()
+
+    def read_file(self, path: Path, split: str) -> list[SrlItem]:
+        """All sentences with predicates of a file, or of a folder of ``*_conll`` files."""
+        items: list[SrlItem] = []
+        sentences = (sentence for document in read_documents(path) for sentence in document.sentences)
+        for number, sentence in enumerate(sentences):
+            gold = self._gold(sentence, number, split)
+            if not gold["predicates"]:
+                self._count("sentences without predicates")
+            elif split == "train" and len(sentence.rows) > self.max_training_tokens:
+                self._count("long training sentences")
+            else:
+                items.append(SrlItem(sentence.tokens, gold))
+        return items
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SrlItem]:
+        """There is no copy on the hub (``hub: null`` in the task's configuration)."""
+        raise NotImplementedError
+
+    def _gold(self, sentence: Sentence, number: int, split: str) -> Gold:
+        at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset != "-"]
+        n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
+        if n_columns != len(at):
+            raise UserError(f"{sentence.where()}: {len(at)} predicates but {n_columns} columns of arguments")
+        lemmas = [sentence.rows[k][LEMMA] for k in at]
+        tags = [self._tags(sentence, FIRST_ARGUMENTS + n, k, split) for n, k in enumerate(at)]
+        return Gold(number=number, predicates=at, lemmas=lemmas, tags=tags)
+
+    def _tags(self, sentence: Sentence, column: int, predicate: int, split: str) -> list[str]:
+        spans = sentence.spans(column)
+        if not any(start <= predicate < stop for start, stop, label in spans if label == "V"):
+            raise UserError(
+                f"{sentence.where(predicate)}: no V in column {column + 1}, "
+                f"which is that of the predicate {sentence.tokens[predicate]!r}"
+            )
+        for start, _, label in spans:
+            if not _LABEL.fullmatch(label):
+                raise UserError(f"{sentence.where(start)}: unknown label {label!r}; expected such as ARG0 or ARGM-TMP")
+            if split == "train":
+                self.labels.add(label)
+            elif label not in self.labels:
+                self._count("arguments with a label that training lacks")
+        return iob2(spans, len(sentence.rows))
+
+    def _count(self, reason: str) -> None:
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def texts(self, item: SrlItem) -> list[list[str]]:
+        return [item.tokens]
+
+    def model_parts(self, train: list[SrlItem]) -> dict[str, Any]:
+        """The IOB2 tags over the labels of the whole training file, O first."""
+        self.tags = ["O", *(f"{prefix}-{label}" for label in sorted(self.labels) for prefix in "BI")]
+        self._ids = {tag: k for k, tag in enumerate(self.tags)}
+        return {"tags": self.tags}
+
+    def collate(self, items: list[SrlItem], texts: list[Text]) -> SrlBatch:
+        """Predicates and tags of some sentences."""
+        (text,) = texts
+        counts = torch.tensor([len(item.gold["predicates"]) for item in items])
+        of_predicates = [tags for item in items for tags in item.gold["tags"]]
+        padded = torch.zeros(len(of_predicates), text.mask.shape[1], dtype=torch.long)
+        for row, tags in zip(padded, of_predicates, strict=True):
+            row[: len(tags)] = torch.tensor([self._ids.get(tag, 0) for tag in tags])
+        return SrlBatch(
+            text=text,
+            real=torch.arange(int(counts.max())) < counts.unsqueeze(1),
+            predicates=torch.tensor([k for item in items for k in item.gold["predicates"]]),
+            tags=padded,
+            gold=[item.gold for item in items],
+        )

@@ -1,0 +1,110 @@
+"""Precision, recall and F1 of arguments as the CoNLL-2005 scorer (srl-eval) counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from elmo_tasks.data.srl import Gold
+from elmo_tasks.data.tags import Span, spans_of
+
+Pieces = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A label and the spans (first token, token after the last) that it has, more than one if it is discontinuous."""
+
+    label: str
+    pieces: Pieces
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first piece's first token to the last piece's last."""
+        return self.pieces[0][0], self.pieces[-1][1]
+
+
+class SrlF1:
+    """Micro average over all arguments of all predicates.
+
+    The predicate's own span V is not counted; C-X continues the last X before it and is no argument of its own; R-X is
+    a label as any. An argument is right if label and all its pieces are.
+    """
+
+    name = "f1"
+    higher_is_better = True
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.predictions: dict[int, tuple[Gold, Sequence[list[str]]]] = {}
+
+    def update(self, predictions: Sequence[Sequence[list[str]]], gold: Sequence[Gold]) -> None:
+        """IOB2 tags of each predicate of some sentences."""
+        for tags, of_sentence in zip(predictions, gold, strict=True):
+            self.predictions[of_sentence["number"]] = of_sentence, tags
+
+    def compute(self) -> dict[str, float]:
+        right = found = wanted = 0
+        for gold, predicted in self.predictions.values():
+            for gold_tags, tags in zip(gold["tags"], predicted, strict=True):
+                of_predicate = compare(arguments(spans_of(gold_tags)), arguments(spans_of(tags)))
+                right, found, wanted = (a + b for a, b in zip((right, found, wanted), of_predicate, strict=True))
+        precision = 100 * right / found if found else 0.0
+        recall = 100 * right / wanted if wanted else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+        return {"f1": f1, "precision": precision, "recall": recall}
+
+    def files(self) -> dict[str, str]:
+        """Gold and predictions in the scorer's format."""
+        in_order = [self.predictions[number] for number in sorted(self.predictions)]
+        return {
+            "gold.props": "".join(props(gold, gold["tags"]) for gold, _ in in_order),
+            "predicted.props": "".join(props(gold, tags) for gold, tags in in_order),
+        }
+
+
+def arguments(spans: Sequence[Span]) -> list[Argument]:
+    """Spans of one predicate to arguments, V among them; a C-X that continues nothing is an X."""
+    found: list[Argument] = []
+    last: dict[str, int] = {}
+    for start, stop, label in spans:
+        continued = label.removeprefix("C-")
+        if label != continued and continued in last:
+            k = last[continued]
+            found[k] = Argument(continued, (*found[k].pieces, (start, stop)))
+        else:
+            last[continued] = len(found)
+            found.append(Argument(continued, ((start, stop),)))
+    return found
+
+
+def compare(gold: Sequence[Argument], predicted: Sequence[Argument]) -> tuple[int, int, int]:
+    """Right, predicted and gold arguments of one predicate, without V."""
+    wanted = {argument.extent: argument for argument in gold}
+    right = sum(wanted.get(argument.extent) == argument for argument in predicted if argument.label != "V")
+    return (
+        right,
+        sum(argument.label != "V" for argument in predicted),
+        sum(argument.label != "V" for argument in wanted.values()),
+    )
+
+
+def props(gold: Gold, tags_of_predicates: Sequence[list[str]]) -> str:
+    """One sentence: the predicates' lemmas, then a column of brackets for each of them."""
+    n_tokens = len(gold["tags"][0])
+    lemmas = ["-"] * n_tokens
+    for k, lemma in zip(gold["predicates"], gold["lemmas"], strict=True):
+        lemmas[k] = lemma
+    columns = [lemmas, *(brackets(spans_of(tags), n_tokens) for tags in tags_of_predicates)]
+    return "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
+
+
+def brackets(spans: Sequence[Span], n_tokens: int) -> list[str]:
+    """``(ARG0*``, ``*``, ``*)``: where spans open and close."""
+    cells = ["*"] * n_tokens
+    for start, stop, label in spans:
+        cells[start] = f"({label}*"
+        cells[stop - 1] += ")"
+    return cells

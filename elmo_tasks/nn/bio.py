@@ -1,0 +1,50 @@
+"""The best sequence of IOB2 tags where nothing but their order is constrained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+@torch.no_grad()
+def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[list[int]]:
+    """Viterbi decoding under one rule: I-X comes only behind B-X or I-X.
+
+    Without transition scores a step needs no pairs of tags: O and B-X go on from the best tag of all, I-X from the
+    better one of B-X and I-X.
+
+    Args:
+        scores: float ``[B, T, K]``.
+        mask: bool ``[B, T]``, True from the first token to the last.
+        tags: the K tags: O, then B-X and I-X of each label, side by side.
+
+    Returns:
+        the tags' numbers for each text; of equal sequences any one.
+    """
+    tag_numbers = torch.arange(len(tags), device=scores.device)
+    begin, inside = tag_numbers[1::2], tag_numbers[2::2]
+    assert tags[0] == "O"
+    assert all(tags[b] == f"B-{tags[i][2:]}" for b, i in zip(begin, inside, strict=True))
+    n_texts, n_tokens, _ = scores.shape
+    total = scores[:, 0].clone()
+    total[:, inside] = -torch.inf
+    itself = tag_numbers.expand(n_texts, -1)
+    pointers = []
+    for t in range(1, n_tokens):
+        best, origin = total.max(dim=1, keepdim=True)
+        from_begin = total[:, begin] >= total[:, inside]
+        before, pointer = best.expand_as(total).clone(), origin.expand_as(total).clone()
+        before[:, inside] = torch.maximum(total[:, begin], total[:, inside])
+        pointer[:, inside] = torch.where(from_begin, begin, inside)
+        real = mask[:, t : t + 1]
+        total = torch.where(real, before + scores[:, t], total)
+        pointers.append(torch.where(real, pointer, itself))  # on padding a pointer leads from a tag to itself
+    tag = total.argmax(dim=1)
+    path = [tag]
+    for pointer in reversed(pointers):
+        tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)
+        path.append(tag)
+    best_tags = torch.stack(path[::-1], dim=1).tolist()
+    return [row[:length] for row, length in zip(best_tags, mask.sum(dim=1).tolist(), strict=True)]

@@ -1,0 +1,243 @@
+import pytest
+
+from elmo_tasks.data.conll2012 import FRAMESET, LEMMA, conll_files, read_documents
+from elmo_tasks.errors import UserError
+
+BEGIN, END = "#begin document (a/b); part 000", "#end document"
+
+
+def row(word, *cells):
+    return " ".join(["a/b", "0", "0", word, "NN", "*", "-", "-", "-", "-", "*", *cells, "-"])
+
+
+def document(*words, name="a/b", part="000"):
+    return "\n".join([f"#begin document ({name}); part {part}", *map(row, words), "", END, ""])
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content):
+        path = tmp_path / "some.conll"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return list(read_documents(path))
+
+    return read
+
+
+def words_of(documents):
+    return [[sentence.tokens for sentence in d.sentences] for d in documents]
+
+
+A, B, C = row("Ann", "(ARG0*)"), row("left", "(V*)"), row("Yes")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{BEGIN}\n{A}\n{B}\n\n{C}\n\n{END}\n",
+        f"{BEGIN}\n{A}\n{B}\n\n{C}\n\n{END}\n".replace(f"{A}\n{B}", f"{A}\n{B}".replace(" ", "\t")),
+        f"{BEGIN}\n{A}\n{B}\n\n{C}\n{END}",
+        f"\n\n{BEGIN}\n\n{A}\n{B}\n \t \n\n{C}\n\n\n{END}\n\n \n",
+        f"{BEGIN}\n{A}\n{B}\n\n{C}\n\n{END}\n".replace(" NN ", "   NN \t "),
+        f"\ufeff{BEGIN}\n{A}\n{B}\n\n{C}\n\n{END}\n",
+        f"{BEGIN}\n{A}\n{B}\n\n{C}\n\n{END}\n".replace("\n", "\r\n"),
+    ],
+    ids=["spaces", "tabs", "no-blank-at-the-end", "many-blanks", "many-spaces", "byte-order-mark", "crlf"],
+)
+def test_the_same_two_sentences_are_read_from_every_layout(read, content):
+    (found,) = read(content)
+    assert words_of([found]) == [[["Ann", "left"], ["Yes"]]]
+    assert (found.name, found.part) == ("a/b", "000")
+    assert found.sentences[0].rows == [A.split(), B.split()]
+    assert found.sentences[0].spans(11) == [(0, 1, "ARG0"), (1, 2, "V")]
+
+
+def test_documents_and_their_parts_come_in_order(read):
+    content = document("a", name="x/1") + document("b", "c", name="x/1", part="001") + "\n" + document("d", name="(y)")
+    found = read(content)
+    assert [(d.name, d.part, d.line) for d in found] == [("x/1", "000", 1), ("x/1", "001", 5), ("(y)", "000", 11)]
+    assert words_of(found) == [[["a"]], [["b", "c"]], [["d"]]]
+
+
+def test_a_document_may_have_no_part(read):
+    (found,) = read(f"#begin document (a)\n{A}\n{END}\n")
+    assert (found.name, found.part) == ("a", "000")
+
+
+def test_each_token_knows_its_line(read, tmp_path):
+    (found,) = read(f"{BEGIN}\n\n{A}\n{B}\n\n\n{C}\n{END}\n")
+    first, second = found.sentences
+    path = tmp_path / "some.conll"
+    assert [first.where(), first.where(1), second.where()] == [f"{path}:3", f"{path}:4", f"{path}:7"]
+
+
+def test_columns_are_those_of_the_format(read):
+    (found,) = read(f"{BEGIN}\nd 0 0 ran VBD * run 02 1 Ann * (V*) (5)\n{END}\n")
+    (sentence,) = found.sentences
+    assert (sentence.column(LEMMA), sentence.column(FRAMESET)) == (["run"], ["02"])
+    assert sentence.rows[0][-1] == "(5)"
+
+
+def test_only_ascii_white_space_separates_columns(read):
+    words = ["2\u00a01/2", "x\u2028y\u0085z"]
+    assert words_of(read(document(*words))) == [[words]]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("-LRB-", "("),
+        ("-RRB-", ")"),
+        ("-LSB-", "["),
+        ("-RSB-", "]"),
+        ("-LCB-", "{"),
+        ("-RCB-", "}"),
+        (":--RRB-", ":-)"),
+        ("f-LRB-x-RRB-", "f(x)"),
+        ("/.", "."),
+        ("/?", "?"),
+        ("/-", "-"),
+        *((word, word) for word in ["/", "//", "\\", "\\\\", "/a", "/5", "/..", "and/or", "-", "--", "-lrb-", "LRB"]),
+    ],
+)
+def test_escapes_are_undone_and_other_words_stay(read, written, meant):
+    assert words_of(read(document("a", written))) == [[["a", meant]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        (f"{A}\n{END}\n", 1, "expected #begin document .*found 'a/b 0 0 Ann"),
+        (f"#begin document a/b\n{A}\n{END}\n", 1, "expected #begin document .*found '#begin document a/b'"),
+        (f"{BEGIN}\n{A}\n\n{BEGIN}\n{B}\n{END}\n", 4, "expected #end document for the document of line 1 first"),
+        (f"{BEGIN}\n{A}\n{BEGIN}\n{B}\n{END}\n", 3, "expected #end document for the document of line 1 first"),
+        (f"{BEGIN}\n{A}\n{END}\n\n{C}\n", 5, "expected #begin document .*found 'a/b 0 0 Yes"),
+        (f"{BEGIN}\n{A}\n{END}\n{END}\n", 4, "expected #begin document .*found '#end document'"),
+        (f"{BEGIN}\n{A}\n{END}\n{BEGIN}\n\n{END}\n", 4, r"an empty document \(a/b\)"),
+        (f"{BEGIN}\n{A}\n{B[:-2]}\n{END}\n", 3, "12 columns, but 13 at the sentence's first token"),
+        (f"{BEGIN}\n{A}\n\n{C}\n{A}\n{END}\n", 5, "13 columns, but 12 at the sentence's first token"),
+        (f"{BEGIN}\n{A}\n\n{C[:-2]}\n{END}\n", 4, "expected at least 12 columns, found 11"),
+        (f"{BEGIN}\n{row('x' * 1001)}\n{END}\n", 2, "a token of 1001 characters"),
+        (f"{BEGIN}\n{A}\n".encode() + row("été").encode("latin-1") + b"\n#end document\n", 3, "not UTF-8"),
+    ],
+    ids=[
+        *["no-begin", "begin-without-name", "second-begin", "second-begin-in-a-sentence", "text-after-the-end"],
+        *["second-end", "empty-document", "column-missing", "column-too-many", "too-few-columns", "token-too-long"],
+        "not-utf8",
+    ],
+)
+def test_malformed_content_is_refused_with_file_and_line(read, content, line, said):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{said}"):
+        read(content)
+
+
+@pytest.mark.parametrize("content", [f"{BEGIN}\n{A}\n\n", f"{BEGIN}\n{A}", f"{BEGIN}\n"])
+def test_a_file_that_ends_within_a_document_is_refused_with_the_line_where_that_began(read, content):
+    with pytest.raises(UserError, match=r"some\.conll:5: the file ends without #end document"):
+        read(document("a") + content)
+
+
+def spans_of(read, cells):
+    lines = [row("w", cell) for cell in cells.split()]
+    (found,) = read("\n".join([BEGIN, *lines, END]))
+    return found.sentences[0].spans(11)
+
+
+@pytest.mark.parametrize(
+    ("cells", "spans"),
+    [
+        ("* * *", []),
+        ("(V*)", [(0, 1, "V")]),
+        ("(ARG0* *) (V*) (C-ARG1* * *)", [(0, 2, "ARG0"), (2, 3, "V"), (3, 6, "C-ARG1")]),
+        ("* (ARGM-TMP*) (ARGM-TMP*) *", [(1, 2, "ARGM-TMP"), (2, 3, "ARGM-TMP")]),
+    ],
+)
+def test_spans_are_read_from_brackets(read, cells, spans):
+    assert spans_of(read, cells) == spans
+
+
+@pytest.mark.parametrize("cell", ["ARG0*", "(ARG0", "(ARG0)", "(*)", "*(", "(V**)", "-", "_", "*)(V*)", "((V*)", "V"])
+def test_a_malformed_cell_is_refused_with_its_line(read, cell):
+    with pytest.raises(UserError, match=r"some\.conll:3: malformed span '.*'; expected such as \(ARG0\*") as error:
+        spans_of(read, f"* {cell} *")
+    assert repr(cell) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "line", "said"),
+    [
+        ("* (ARG0* * *", 3, "the span ARG0 is not closed before the sentence ends"),
+        ("(V*) * (ARG0*", 4, "the span ARG0 is not closed"),
+        ("* *)", 3, r"a bracket is closed that none opened \('\*\)'\)"),
+        ("(ARG0* *) *) *", 4, "a bracket is closed that none opened"),
+        ("* (V*))", 3, "a bracket is closed that none opened"),
+        ("(ARG0* (V*) *)", 3, "V begins within ARG0; spans must not overlap"),
+        ("(ARG0* * (V* *))", 4, "V begins within ARG0"),
+        ("* (ARG0(V*))", 3, "V begins within ARG0"),
+    ],
+)
+def test_brackets_that_do_not_pair_up_are_refused_with_their_line(read, cells, line, said):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: {said}"):
+        spans_of(read, cells)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    def tree(*names):
+        for name in names:
+            path = tmp_path / "tree" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(document(name))
+        return tmp_path / "tree"
+
+    (tmp_path / "tree").mkdir()
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["b/two_conll", "a/x/one_conll", "a/notes.txt", "a/one.conll"], ["a/x/one_conll", "b/two_conll"]),
+        (["a/1.v4_gold_conll", "a/1.v4_auto_conll", "a/1.v4_gold_skel"], ["a/1.v4_gold_conll"]),
+        (["b/2.v4_gold_conll", "b/1.v4_gold_conll", "a/9.v4_gold_conll", "a/8_conll"], None),
+        (["one_conll"], ["one_conll"]),
+    ],
+)
+def test_a_folder_is_read_file_by_file_and_gold_is_preferred(tree, names, read):
+    read = read or ["a/9.v4_gold_conll", "b/1.v4_gold_conll", "b/2.v4_gold_conll"]
+    folder = tree(*names)
+    assert conll_files(folder) == [folder / name for name in read]
+    assert words_of(read_documents(folder)) == [[[name]] for name in read]
+
+
+def test_a_file_is_read_whatever_its_name(tree):
+    folder = tree("a.txt", "b_conll")
+    assert words_of(read_documents(folder / "a.txt")) == [[["a.txt"]]]
+
+
+def test_an_error_names_the_file_within_the_folder(tree):
+    folder = tree("a/one_conll", "b/two_conll")
+    (folder / "b" / "two_conll").write_text(f"{BEGIN}\n{END}\n")
+    with pytest.raises(UserError, match=r"tree/b/two_conll:1: an empty document"):
+        list(read_documents(folder))
+
+
+@pytest.mark.parametrize("names", [[], ["a/one.conll", "a/conll", "two_conll.txt"]])
+def test_a_folder_without_conll_files_is_refused(tree, names):
+    with pytest.raises(UserError, match=r"/tree: no file that ends in _conll below this folder"):
+        list(read_documents(tree(*names)))
+
+
+@pytest.mark.parametrize(
+    ("file", "n_documents", "n_sentences"),
+    [
+        pytest.param("srl_ewt/train", 540, 12_542, marks=pytest.mark.slow),
+        ("srl_ewt/dev", 297, 1_974),
+        ("srl_ewt/test", 308, 2_062),
+        ("coref_ontogum/dev", 30, 1_575),
+    ],
+)
+def test_the_real_sets_have_their_sizes(shared, file, n_documents, n_sentences):
+    documents = list(read_documents(shared / "data" / f"{file}.conll"))
+    assert len(documents) == n_documents
+    assert sum(len(d.sentences) for d in documents) == n_sentences

@@ -8,7 +8,6 @@ of paragraphs. Numbers of one run on one machine: compare them with each other, 
 
 from __future__ import annotations
 
-import resource
 import statistics
 import sys
 import tempfile
@@ -92,9 +91,10 @@ def print_steps(scale: str, overrides: Sequence[str]) -> None:
         keys = [f"task={task}", f"scale={scale}", *overrides]
         making, plain, _ = cost_of_steps(configured([*keys, "elmo.placement=none"]))
         reading, with_elmo, tokens = cost_of_steps(configured([*keys, "elmo.placement=both"]))
-        share, of_reading = 1 - plain / with_elmo, (reading - making) / max(1e-9, with_elmo - plain)
+        cost = with_elmo - plain
+        of_reading = f"{(reading - making) / cost:.0%}" if cost > 0 else "-"  # with so little cost, noise decides
         speed = f"{1000 * tokens / with_elmo:,.0f}"
-        print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{share:12.0%}{of_reading:15.0%}", flush=True)
+        print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{cost / with_elmo:12.0%}{of_reading:>15}", flush=True)
 
 
 def print_gru() -> None:
@@ -130,10 +130,16 @@ def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, 
         gold = Gold(id=str(k), number=k, answers=["x"])
         items.append(SquadItem(paragraph.words[:QUESTION_TOKENS], paragraph, (3, 5), gold))
     data.store.fill([text for item in items for text in data.reader.texts(item)])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = peak_megabytes()
     for _ in range(2):
         step(model, optimizer, data.collate(items), None)
-    return before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return before, peak_megabytes()
+
+
+def peak_megabytes() -> float:
+    """The largest resident memory of this process so far (Linux; its ru_maxrss would include the parent's)."""
+    status = Path("/proc/self/status").read_text("utf-8")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 def print_memory(overrides: Sequence[str]) -> None:

@@ -81,8 +81,8 @@ RULES: dict[str, tuple[str, Check]] = {
     "task.training.batch_size": _optional(_whole(1)),
     "task.training.batch_tokens": _optional(_whole(1)),
     "task.training.schedule": (
-        "one of linear, halve, or null",
-        lambda value: value in (None, "linear", "halve"),
+        "one of linear, halve, decay, or null",
+        lambda value: value in (None, "linear", "halve", "decay"),
     ),
     "task.training.average": _optional(_number(0, 1, below=True)),
     "trainer.max_epochs": _whole(1),

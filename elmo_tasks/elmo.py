@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from elmo_tasks.batch import Text
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.dropout import Dropout
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 _LAYER_NORM_EPSILON = 1e-12
@@ -129,7 +130,7 @@ class Elmo(nn.Module):
         self.mixes = nn.ModuleDict(
             {place: ScalarMix(n_layers=n_layers, mix=mix, layer_norm=layer_norm) for place in places}
         )
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
 
     def at_input(self, x: Tensor, text: Text) -> Tensor:
         """``[B, T, E]`` to ``[B, T, E + input_dim]``."""
@@ -143,13 +144,7 @@ class Elmo(nn.Module):
         if place not in self.mixes:
             return x
         assert text.layers is not None, "the batch carries no biLM layers"
-        return torch.cat([x, self._drop(self.mixes[place](text.layers, text.mask))], dim=2)
-
-    def _drop(self, mixed: Tensor) -> Tensor:
-        """Dropout; PyTorch's own draws its numbers several times more slowly on a CPU."""
-        if not self.training or self.dropout == 0:
-            return mixed
-        return mixed * (torch.rand_like(mixed) >= self.dropout) / (1 - self.dropout)
+        return torch.cat([x, self.dropout(self.mixes[place](text.layers, text.mask))], dim=2)
 
     def penalty(self) -> Tensor | float:
         """lambda times the squared scalars of all mixes in use; 0 without ELMo."""

@@ -183,6 +183,12 @@ def test_the_rate_falls_in_a_line_to_zero(max_steps: int, n_updates: int) -> Non
     assert trainer.optimizers[0].param_groups[0]["lr"] == 0
 
 
+def test_the_rate_decays_by_a_thousandth_after_every_hundred_updates() -> None:
+    n_epochs = 250 // N_BATCHES
+    _, _, seen = fitted([1.0] * n_epochs, schedule="decay")
+    assert seen.rates == pytest.approx([RATE * 0.999 ** (k // 100) for k in range(n_epochs * N_BATCHES)], rel=1e-12)
+
+
 def test_without_a_schedule_the_rate_stays() -> None:
     _, _, seen = fitted([3.0, 2.0, 1.0])
     assert seen.rates == [RATE] * 3 * N_BATCHES

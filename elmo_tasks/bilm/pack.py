@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -43,3 +43,11 @@ class Packing:
             columns = slice(direction * width, (direction + 1) * width)
             padded[self.rows, self.positions[direction], columns] = packed[direction]
         return padded
+
+
+def steps_of(batch_sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First packed position of each step, and the position behind its last."""
+    start = 0
+    for live in batch_sizes:
+        yield start, start + live
+        start += live

@@ -12,6 +12,7 @@ from elmo_tasks.data.sst5 import SstBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
+from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
@@ -50,19 +51,19 @@ class BiattentiveClassifier(nn.Module):
     ) -> None:
         super().__init__()
         self.words, self.elmo = words, elmo
-        self.embedding_dropout = nn.Dropout(embedding_dropout)
+        self.embedding_dropout = Dropout(embedding_dropout)
         self.pre_encode = nn.Sequential(
-            Linear(words.dim + elmo.input_dim, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout)
+            Linear(words.dim + elmo.input_dim, pre_encode), nn.ReLU(), Dropout(pre_encode_dropout)
         )
         self.encoder = BiLSTM(pre_encode, hidden)
         encoded = self.encoder.dim + elmo.output_dim
         self.integrator = BiLSTM(3 * encoded, hidden)
-        self.integrator_dropout = nn.Dropout(integrator_dropout)
+        self.integrator_dropout = Dropout(integrator_dropout)
         self.pool_score = Linear(self.integrator.dim, 1)
         layers: list[nn.Module] = []
         dim = 4 * self.integrator.dim
         for width, rate in zip(classifier, classifier_dropout, strict=True):
-            layers += [nn.Dropout(rate), Linear(dim, width), nn.ReLU()]
+            layers += [Dropout(rate), Linear(dim, width), nn.ReLU()]
             dim = width
         self.classifier = nn.Sequential(*layers, Linear(dim, n_labels))
 

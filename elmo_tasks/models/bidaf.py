@@ -12,10 +12,10 @@ from elmo_tasks.batch import Text
 from elmo_tasks.data.squad import SquadBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.nn.attention import Trilinear, masked_softmax
+from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.gru import BiGRU
 from elmo_tasks.nn.linear import Linear, linear
-from elmo_tasks.nn.rnn import VariationalDropout
 
 
 @dataclass

@@ -12,9 +12,10 @@ from elmo_tasks.data.ner import NerBatch
 from elmo_tasks.data.tags import bioes_constraints, iob2, spans_of
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.nn.crf import CRF
+from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
-from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
+from elmo_tasks.nn.rnn import BiLSTM
 
 
 @dataclass

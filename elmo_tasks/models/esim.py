@@ -11,9 +11,10 @@ from elmo_tasks.data.snli import SnliBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
+from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
-from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
+from elmo_tasks.nn.rnn import BiLSTM
 
 
 class Esim(nn.Module):
@@ -38,10 +39,10 @@ class Esim(nn.Module):
         self.projection = nn.Sequential(Linear(4 * (self.encoder.dim + elmo.output_dim), hidden), nn.ReLU())
         self.composition = BiLSTM(hidden, hidden)
         self.classifier = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             Linear(4 * self.composition.dim, hidden),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             Linear(hidden, n_labels),
         )
 

@@ -8,7 +8,7 @@ once (:func:`elmo_tasks.nn.linear.products_with`), and padding is never touched:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from elmo_tasks.bilm.pack import Packing
+from elmo_tasks.bilm.pack import Packing, steps_of
 from elmo_tasks.nn.linear import linear, products_with
 
 _ONE = torch.ones(())
@@ -88,7 +88,7 @@ class _Steps(torch.autograd.Function):
         out, before, of_hidden = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(3))
         advance = products_with(weight)
         state = gates.new_zeros(2, batch_sizes[0], n_cells)
-        for start, stop in _steps(batch_sizes):
+        for start, stop in steps_of(batch_sizes):
             h = state[:, : stop - start]
             before[:, start:stop] = h
             product = advance(h)
@@ -112,7 +112,7 @@ class _Steps(torch.autograd.Function):
         d_gates = torch.empty_like(gates)  # r, z, and n before the reset gate
         d_n = torch.empty_like(before)
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)
-        for start, stop in reversed(list(_steps(batch_sizes))):
+        for start, stop in reversed(list(steps_of(batch_sizes))):
             r, z, n = gates[:, start:stop].chunk(3, dim=2)
             d_gate, dn = d_gates[:, start:stop], d_n[:, start:stop]
             d_r, d_z, d_u = d_gate.chunk(3, dim=2)
@@ -129,14 +129,6 @@ class _Steps(torch.autograd.Function):
         d_bias_n = of_n.sum(dim=1, keepdim=True)
         of_n.copy_(d_n)  # from here on the input's part, which no gate multiplies
         return _at_places(d_gates, places, len(d_out)), d_weight, d_bias_n, None, None
-
-
-def _steps(batch_sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First position of each step, and the position behind its last."""
-    start = 0
-    for live in batch_sizes:
-        yield start, start + live
-        start += live
 
 
 def _at_places(packed: Tensor, places: Tensor, n_rows: int) -> Tensor:

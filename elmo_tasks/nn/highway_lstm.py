@@ -8,15 +8,17 @@ number of packed positions). The same code runs on a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.autograd.function import once_differentiable
 
-from elmo_tasks.bilm.pack import Packing
-from elmo_tasks.nn.linear import linear, product, product_with
+from elmo_tasks.bilm.pack import Packing, steps_of
+from elmo_tasks.nn.dropout import dropout_mask
+from elmo_tasks.nn.linear import linear, product, product_with, weight_gradient
 
 
 class AlternatingLSTM(nn.Module):
@@ -42,19 +44,14 @@ class AlternatingLSTM(nn.Module):
         rows, positions = order[packing.rows.to(x.device)], packing.positions.to(x.device)
         turned = _turned(packing).to(x.device)
         out = x[rows, positions[0]]  # [N, E], from left to right
+        dropping = self.training and self.dropout > 0
         for k, layer in enumerate(self.layers):
             read = out[turned] if k else out  # the way the layer reads
-            keep = self._keep(len(x), out)
+            keep = dropout_mask(out, torch.Size((len(x), self.dim)), self.dropout) if dropping else None
             out = layer(read, packing.batch_sizes, keep)
         direction = (len(self.layers) - 1) % 2
         padded = out.new_zeros(*mask.shape, self.dim)
         return padded.index_put((rows, positions[direction]), out)
-
-    def _keep(self, n_texts: int, like: Tensor) -> Tensor | None:
-        """A dropout mask ``[B, H]``, already scaled; None without dropout."""
-        if not self.training or self.dropout == 0:
-            return None
-        return like.new_empty(n_texts, self.dim).bernoulli_(1 - self.dropout) / (1 - self.dropout)
 
 
 class HighwayLSTM(nn.Module):
@@ -71,11 +68,11 @@ class HighwayLSTM(nn.Module):
 
     def __init__(self, input_dim: int, hidden: int) -> None:
         super().__init__()
-        self.hidden = hidden
-        self.of_input = nn.Parameter(torch.empty(6 * hidden, input_dim))  # i, f, o, r, g, and the highway
+        self.of_input = nn.Parameter(torch.empty(5 * hidden, input_dim))  # i, f, o, r, g
         self.of_hidden = nn.Parameter(torch.empty(5 * hidden, hidden))
+        self.highway = nn.Parameter(torch.empty(hidden, input_dim))
         self.bias = nn.Parameter(torch.zeros(5 * hidden))
-        for weight in (self.of_input, self.of_hidden):
+        for weight in (self.of_input, self.of_hidden, self.highway):
             for gate in torch.split(weight.data, hidden):
                 nn.init.orthogonal_(gate)
         self.bias.data[hidden : 2 * hidden] = 1.0
@@ -92,77 +89,102 @@ class HighwayLSTM(nn.Module):
             ``[N, H]``.
         """
         with torch.autocast(x.device.type, enabled=False):  # a state of low precision would drift
-            x = linear(x.to(self.bias.dtype), self.of_input, F.pad(self.bias, (0, self.hidden)))
-            out: Tensor = _Steps.apply(x, self.of_hidden.t(), keep, batch_sizes)  # type: ignore[no-untyped-call]
+            weights = (self.of_input, self.of_hidden, self.highway, self.bias)
+            out: Tensor = _Layer.apply(x.to(self.bias.dtype), *weights, keep, batch_sizes)  # type: ignore[no-untyped-call]
         return out
 
 
-class _Steps(torch.autograd.Function):
-    """All steps of a layer. ``tanh(x)`` is written ``2 sigmoid(2 x) - 1``, which is several times faster on a CPU."""
+class _Layer(torch.autograd.Function):
+    """A layer and its gradient. ``tanh(x)`` is written ``2 sigmoid(2 x) - 1``, several times faster on a CPU."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, keep: Tensor | None, batch_sizes: Sequence[int]) -> Tensor:
-        n_cells = weight.shape[0]
-        doubled = weight.clone()
-        doubled[:, 4 * n_cells :] *= 2  # g is the last of the five gates
-        gates, highway = x[:, : 5 * n_cells].clone(), x[:, 5 * n_cells :]
-        gates[:, 4 * n_cells :] *= 2
-        advance = product_with(doubled)
-        out, before, cells, cells_before, tanh_cells = (x.new_empty(len(x), n_cells) for _ in range(5))
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        of_input: Tensor,
+        of_hidden: Tensor,
+        of_highway: Tensor,
+        bias: Tensor,
+        keep: Tensor | None,
+        batch_sizes: Sequence[int],
+    ) -> Tensor:
+        gates = linear(x, _doubled(of_input), _doubled(bias))
+        highway = linear(x, of_highway)
+        advance = product_with(_doubled(of_hidden).t())
+        n_cells = len(of_highway)
+        out, cells, tanh_cells = (x.new_empty(len(x), n_cells) for _ in range(3))
         hidden, cell = x.new_zeros(2, batch_sizes[0], n_cells)
-        for start, stop in _steps(batch_sizes):
+        for start, stop in steps_of(batch_sizes):
             hidden, cell = hidden[: stop - start], cell[: stop - start]
-            before[start:stop], cells_before[start:stop] = hidden, cell
             gate = gates[start:stop]
             gate.add_(advance(hidden)).sigmoid_()
             i, f, o, r, g = gate.chunk(5, dim=1)
             g.mul_(2).sub_(1)
             cell = torch.addcmul(f * cell, i, g, out=cells[start:stop])
             tanh = torch.mul(cell, 2, out=tanh_cells[start:stop]).sigmoid_().mul_(2).sub_(1)
-            hidden = torch.lerp(highway[start:stop], o * tanh, r)
+            hidden = torch.lerp(highway[start:stop], o * tanh, r, out=out[start:stop])
             if keep is not None:
-                hidden = hidden * keep[: stop - start]
-            out[start:stop] = hidden
-        ctx.save_for_backward(gates, highway, weight, before, cells_before, tanh_cells, keep)
+                hidden *= keep[: stop - start]
+        ctx.save_for_backward(x, of_input, of_hidden, of_highway, gates, highway, out, cells, tanh_cells, keep)
         ctx.batch_sizes = batch_sizes
         return out
 
     @staticmethod
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        gates, highway, weight, before, cells_before, tanh_cells, keep = ctx.saved_tensors
-        n_cells, batch_sizes = weight.shape[0], ctx.batch_sizes
-        go_back = product_with(weight.t())
-        d_x = gates.new_empty(len(gates), 6 * n_cells)
-        d_hidden, d_cell = gates.new_zeros(2, batch_sizes[0], n_cells)
-        for start, stop in reversed(list(_steps(batch_sizes))):
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        x, of_input, of_hidden, of_highway, gates, highway, out, cells, tanh_cells, keep = ctx.saved_tensors
+        d_gates, d_highway = torch.empty_like(gates), torch.empty_like(highway)
+        go_back, steps = product_with(of_hidden), list(steps_of(ctx.batch_sizes))
+        d_hidden, d_cell = gates.new_zeros(2, ctx.batch_sizes[0], len(of_highway))
+        for k in reversed(range(len(steps))):
+            start, stop = steps[k]
             i, f, o, r, g = gates[start:stop].chunk(5, dim=1)
-            d_i, d_f, d_o, d_r, d_g, d_highway = d_x[start:stop].chunk(6, dim=1)
+            d_i, d_f, d_o, d_r, d_g = d_gates[start:stop].chunk(5, dim=1)
             tanh = tanh_cells[start:stop]
             dh, dc = d_hidden[: stop - start], d_cell[: stop - start]  # rows beyond are still zero
             dh += d_out[start:stop]
             if keep is not None:
                 dh *= keep[: stop - start]
             through = dh * r
-            torch.sub(dh, through, out=d_highway)
-            torch.mul(d_highway, torch.addcmul(-highway[start:stop], o, tanh), out=d_r).mul_(r)
+            around = torch.sub(dh, through, out=d_highway[start:stop])
+            torch.mul(around, torch.addcmul(-highway[start:stop], o, tanh), out=d_r).mul_(r)
             through *= o
-            torch.mul(through * tanh, 1 - o, out=d_o)
-            dc.add_(through).addcmul_(through * tanh, tanh, value=-1)
+            of_tanh = through * tanh
+            torch.mul(of_tanh, 1 - o, out=d_o)
+            dc.add_(through).addcmul_(of_tanh, tanh, value=-1)
             of_i = dc * i
-            torch.addcmul(of_i, of_i * g, g, value=-1, out=d_g)
-            torch.mul(of_i * g, 1 - i, out=d_i)
+            of_g = of_i * g
+            torch.addcmul(of_i, of_g, g, value=-1, out=d_g)
+            torch.mul(of_g, 1 - i, out=d_i)
             dc *= f
-            torch.mul(dc * cells_before[start:stop], 1 - f, out=d_f)
-            dh.copy_(go_back(d_x[start:stop, : 5 * n_cells]))
-        return d_x, product(before.t(), d_x[:, : 5 * n_cells]), None, None
+            if k == 0:
+                d_f.zero_()  # it had no cell to keep
+                break
+            start_before = steps[k - 1][0]
+            torch.mul(dc * cells[start_before : start_before + stop - start], 1 - f, out=d_f)
+            dh.copy_(go_back(d_gates[start:stop]))
+        d_x = product(d_gates, of_input) + product(d_highway, of_highway) if ctx.needs_input_grad[0] else None
+        of_weights = [
+            weight_gradient(d, read) if needed else None
+            for d, read, needed in zip(
+                (d_gates, d_gates, d_highway), (x, _before(out, steps), x), ctx.needs_input_grad[1:4], strict=True
+            )
+        ]
+        return d_x, *of_weights, d_gates.sum(dim=0), None, None
 
 
-def _steps(batch_sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First position of each step, and the position behind its last."""
-    start = 0
-    for live in batch_sizes:
-        yield start, start + live
-        start += live
+def _doubled(weight: Tensor) -> Tensor:
+    """A copy of which the part for g, the last of the five gates, is twice as large."""
+    copy = weight.clone()
+    copy[-(len(weight) // 5) :] *= 2
+    return copy
+
+
+def _before(out: Tensor, steps: Sequence[tuple[int, int]]) -> Tensor:
+    """``[N, H]``: each position's hidden state of the step before, zero at the first step."""
+    first = out.new_zeros(steps[0][1], out.shape[1])
+    later = (out[start : start + stop_after - start_after] for (start, _), (start_after, stop_after) in pairwise(steps))
+    return torch.cat([first, *later])
 
 
 def _turned(packing: Packing) -> Tensor:

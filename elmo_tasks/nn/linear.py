@@ -64,6 +64,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return _onednn(a, b.t(), None) if _suits(a) and _suits(b) else a @ b
 
 
+def weight_gradient(d_out: Tensor, x: Tensor) -> Tensor:
+    """``d_out.T @ x`` for dense ``[n, Q]`` and ``[n, P]``, outside of autograd; the narrower one is copied."""
+    return product(x.t(), d_out).t() if x.shape[1] < d_out.shape[1] else product(d_out.t(), x)
+
+
 class _Linear(torch.autograd.Function):
     """All three products of a linear map."""
 
@@ -81,7 +86,7 @@ class _Linear(torch.autograd.Function):
         of_x, of_weight, of_bias = ctx.needs_input_grad
         return (
             _onednn(d_out, weight.t(), None) if of_x else None,
-            _onednn(d_out.t(), x.t(), None) if of_weight else None,
+            weight_gradient(d_out, x) if of_weight else None,
             d_out.sum(dim=0) if ctx.has_bias and of_bias else None,
         )
 

@@ -1,24 +1,9 @@
-"""Task biLSTMs and their dropout."""
+"""The biLSTM of the task models."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-
-
-class VariationalDropout(nn.Module):
-    """Dropout with one mask for all positions of a text (Gal and Ghahramani, 2016)."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``[B, T, E]`` to the same shape."""
-        if not self.training or self.p == 0:
-            return x
-        kept = x.new_empty(x.shape[0], 1, x.shape[2]).bernoulli_(1 - self.p)
-        return x * kept / (1 - self.p)
 
 
 class BiLSTM(nn.Module):

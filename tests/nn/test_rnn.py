@@ -1,9 +1,8 @@
 import numpy as np
-import pytest
 import torch
 
 from elmo_tasks.nn.attention import masked_softmax
-from elmo_tasks.nn.rnn import BiLSTM, VariationalDropout
+from elmo_tasks.nn.rnn import BiLSTM
 
 
 def step_by_step(x, lstm):
@@ -32,22 +31,6 @@ def test_bilstm_reads_each_text_as_if_it_were_alone_whatever_the_padding_holds()
         backward = step_by_step(text[:n][::-1], layer.right_to_left)[::-1]
         np.testing.assert_allclose(row[:n], np.concatenate([forward, backward], axis=1), atol=1e-6)
         assert not row[n:].any()
-
-
-def test_variational_dropout_drops_the_same_dimensions_at_all_steps_of_a_text():
-    x = torch.rand(40, 7, 50) + 1
-    out = VariationalDropout(0.4)(x)
-    kept = out != 0
-    assert (kept == kept[:, :1]).all()
-    assert not (kept[0] == kept[1]).all(), "texts have masks of their own"
-    torch.testing.assert_close(out[kept], x[kept] / 0.6)
-    assert kept[:, 0].float().mean() == pytest.approx(0.6, abs=0.06)
-
-
-@pytest.mark.parametrize("dropout", [VariationalDropout(0.5).eval(), VariationalDropout(0.0)])
-def test_variational_dropout_is_the_identity_in_evaluation_and_at_rate_zero(dropout):
-    x = torch.randn(2, 3, 4)
-    assert torch.equal(dropout(x), x)
 
 
 def test_masked_softmax_is_a_softmax_of_the_unmasked_numbers_alone():

@@ -34,7 +34,7 @@ REPO = Path(__file__).parents[2]
         ("seed=1.5", r"seed must be a whole number"),
         ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
         ("test=perhaps", r"test must be true or false, found 'perhaps'"),
-        ("task.training.schedule=cosine", r"task\.training\.schedule must be one of linear, halve, or null"),
+        ("task.training.schedule=cosine", r"task\.training\.schedule must be one of linear, halve, decay, or null"),
         ("task.training.average=1", r"task\.training\.average must be a number in \[0, 1\), or null, found 1"),
         ("task.training.batch_tokens=0", r"task\.training\.batch_tokens must be a whole number of at least 1"),
         (

@@ -2,12 +2,14 @@
 
 For each task: milliseconds a step (median) without ELMo and with ELMo at both places, the layers coming from the store;
 tokens a second; what share of the step ELMo takes (all that a step with it costs more: reading layers, mixing, wider
-products), and the part of that which is reading. Then the GRU against PyTorch's, and the peak memory of one large batch
-of paragraphs. Numbers of one run on one machine: compare them with each other, not with those of another run.
+products), and the part of that which is reading. Then the peak memory of one large batch of SQuAD's paragraphs, and of
+the longest document of coreference in training and in scoring. Numbers of one run on one machine: compare them with
+each other, not with those of another run.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import sys
 import tempfile
@@ -21,17 +23,15 @@ from typing import Any
 import torch
 from hydra import compose, initialize_config_dir
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_module, build_store
 from elmo_tasks.config import validate
 from elmo_tasks.data.squad import Gold, Paragraph, SquadItem
 from elmo_tasks.data.tokens import tokenize
-from elmo_tasks.nn.gru import BiGRU
 
 CONF = Path(__file__).parents[1] / "conf"
-TASKS = ("sst5", "ner", "snli", "squad")
+TASKS = ("sst5", "ner", "snli", "squad", "srl", "coref")
 N_STEPS, N_WARM_UP = 15, 3
 PARAGRAPHS, PARAGRAPH_TOKENS, QUESTION_TOKENS = 45, 400, 20
 
@@ -97,25 +97,6 @@ def print_steps(scale: str, overrides: Sequence[str]) -> None:
         print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{cost / with_elmo:12.0%}{of_reading:>15}", flush=True)
 
 
-def print_gru() -> None:
-    print("\nBiGRU forward and backward, ms (ours, torch.nn.GRU, ratio; largest difference of outputs)")
-    for size in ((45, 150, 400, 45), (45, 150, 356, 90), (45, 400, 180, 90)):
-        n_texts, n_tokens, width, hidden = size
-        gru, x = BiGRU(width, hidden), torch.randn(n_texts, n_tokens, width, requires_grad=True)
-        lengths = torch.linspace(n_tokens, n_tokens * 3 // 4, n_texts).long()
-        mask = torch.arange(n_tokens) < lengths.unsqueeze(1)
-
-        def plain(gru: BiGRU = gru, x: torch.Tensor = x, lengths: torch.Tensor = lengths) -> torch.Tensor:
-            return gru.gru(pack_padded_sequence(x, lengths, batch_first=True))[0].data  # type: ignore[no-any-return]
-
-        def ours(gru: BiGRU = gru, x: torch.Tensor = x, mask: torch.Tensor = mask) -> torch.Tensor:
-            return gru(x, mask)
-
-        a, b = (median_ms([lambda f=f: f().sum().backward()] * 8) for f in (ours, plain))  # type: ignore[misc]
-        packed = pack_padded_sequence(ours(), lengths, batch_first=True).data
-        print(f"{size!s:24}{a:9.1f}{b:9.1f}{b / a:7.2f}{float((packed - plain()).abs().max().detach()):12.1e}")
-
-
 def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, float]:
     """Peak memory of this process before and after one training step on a large batch, in MB."""
     keep_large_blocks()
@@ -136,6 +117,20 @@ def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, 
     return before, peak_megabytes()
 
 
+def memory_of_longest_document(scale: str, overrides: Sequence[str]) -> tuple[float, float, float, int]:
+    """Peak memory, in MB, before, after training on the longest document (cut as in training), and after scoring it."""
+    keep_large_blocks()
+    cfg = configured(["task=coref", f"scale={scale}", "elmo.placement=both", *overrides])
+    data, model, optimizer = built(cfg)
+    longest = max(data.items["train"], key=lambda item: len(item.speakers))
+    before = peak_megabytes()
+    step(model, optimizer, data.collate([data.reader.vary(longest, random.Random(0))]), None)
+    trained = peak_megabytes()
+    with torch.no_grad():
+        model.eval()(data.collate([longest]))
+    return before, trained, peak_megabytes(), len(longest.speakers)
+
+
 def peak_megabytes() -> float:
     """The largest resident memory of this process so far (Linux; its ru_maxrss would include the parent's)."""
     status = Path("/proc/self/status").read_text("utf-8")
@@ -145,9 +140,21 @@ def peak_megabytes() -> float:
 def print_memory(overrides: Sequence[str]) -> None:
     print(f"\npeak memory of a SQuAD batch, {PARAGRAPHS} paragraphs of {PARAGRAPH_TOKENS} tokens, MB")
     for scale in ("cpu", "paper"):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-            before, after = fresh.submit(memory_of_large_batch, scale, overrides).result()
+        before, after = in_a_fresh_process(memory_of_large_batch, scale, overrides)
         print(f"scale={scale:6} {after - before:8,.0f} for the steps, {after:8,.0f} for the process", flush=True)
+    print("\npeak memory of the longest training document of coreference, MB")
+    for scale in ("cpu", "paper"):
+        before, trained, scored, n_tokens = in_a_fresh_process(memory_of_longest_document, scale, overrides)
+        print(
+            f"scale={scale:6} {trained - before:8,.0f} for a training step on a stretch of it, "
+            f"{scored - before:8,.0f} with scoring all of its {n_tokens:,} tokens, {scored:8,.0f} for the process",
+            flush=True,
+        )
+
+
+def in_a_fresh_process(measure: Callable[..., Any], *arguments: Any) -> Any:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        return fresh.submit(measure, *arguments).result()
 
 
 def main(arguments: list[str]) -> None:
@@ -157,7 +164,6 @@ def main(arguments: list[str]) -> None:
         overrides += [f"paths.outputs={outputs}", "trainer.progress=false", "trainer.accelerator=cpu"]
         keep_large_blocks()
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-        print_gru()
         for scale in scales:
             print_steps(scale, overrides)
         print_memory(overrides)

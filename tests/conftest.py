@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
@@ -10,6 +11,8 @@ os.environ["WANDB_MODE"] = "offline"
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
@@ -29,6 +32,25 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared")
     return folder
+
+
+class Largest(TorchDispatchMode):
+    """Elements of the largest tensor that any operation within it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.n_elements = max(self.n_elements, *sizes, 0)
+        return out
+
+
+@pytest.fixture
+def largest() -> Largest:
+    return Largest()
 
 
 @pytest.fixture(scope="session")

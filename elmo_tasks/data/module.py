@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table
 from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
-from elmo_tasks.data.source import SPLITS, Files, Hub, Reader
+from elmo_tasks.data.source import SPLITS, DocumentReader, Files, Hub, Reader
 from elmo_tasks.data.words import WordVectors
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -112,7 +112,12 @@ class TaskData(pl.LightningDataModule):
 
     def epoch(self, number: int) -> DataLoader[Any]:
         """The training batches of one epoch: another order each epoch, the same for one seed."""
-        return self._loader("train", self._shuffled(random.Random(f"{self.seed}-{number}")))
+        chance = random.Random(f"{self.seed}-{number}")
+        batches = self._shuffled(chance)
+        items = self.items["train"]
+        if isinstance(self.reader, DocumentReader):
+            items = [self.reader.vary(item, chance) for item in items]
+        return self._loader(items, batches)
 
     def val_dataloader(self) -> DataLoader[Any]:
         return self.batches("dev")
@@ -120,7 +125,7 @@ class TaskData(pl.LightningDataModule):
     def batches(self, split: str) -> DataLoader[Any]:
         """A split in order of length, for scoring."""
         lengths = self._lengths(split)
-        return self._loader(split, self._cut(range(len(lengths)), lengths))
+        return self._loader(self.items[split], self._cut(range(len(lengths)), lengths))
 
     def _shuffled(self, shuffler: random.Random) -> list[list[int]]:
         """Batches of similar length in a random order."""
@@ -147,15 +152,19 @@ class TaskData(pl.LightningDataModule):
             longest = longer
         return batches
 
-    def _loader(self, split: str, batches: list[list[int]]) -> DataLoader[Any]:
-        return DataLoader(self.items[split], batch_sampler=batches, collate_fn=self.collate)  # type: ignore[arg-type]
+    def _loader(self, items: list[Any], batches: list[list[int]]) -> DataLoader[Any]:
+        return DataLoader(items, batch_sampler=batches, collate_fn=self.collate)  # type: ignore[arg-type]
 
     def _lengths(self, split: str) -> list[tuple[int, ...]]:
-        """The tokens of each text of each item."""
-        return [tuple(map(len, self.reader.texts(item))) for item in self.items[split]]
+        """The tokens of each text of each item, of a document all together."""
+        lengths = [tuple(map(len, self.reader.texts(item))) for item in self.items[split]]
+        return [(sum(item),) for item in lengths] if isinstance(self.reader, DocumentReader) else lengths
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""
+        if isinstance(self.reader, DocumentReader):
+            (item,) = items
+            return self.reader.collate(items, [self.text(self.reader.texts(item))])
         parts = zip(*(self.reader.texts(item) for item in items), strict=True)
         return self.reader.collate(items, [self.text(list(tokens)) for tokens in parts])
 

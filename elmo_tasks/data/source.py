@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from random import Random
+from typing import Any, Protocol, runtime_checkable
 
 from elmo_tasks.errors import UserError
 
@@ -33,6 +34,14 @@ class Reader(Protocol):
 
     def collate(self, items: list[Any], texts: list[Any]) -> Any:
         """A batch from items and their :class:`~elmo_tasks.batch.Text`, one for each of :meth:`texts`."""
+
+
+@runtime_checkable
+class DocumentReader(Reader, Protocol):
+    """A reader whose items are documents of any number of sentences: a batch is one document, a row a sentence."""
+
+    def vary(self, item: Any, chance: Random) -> Any:
+        """A training document as this epoch sees it, such as a part of a long one."""
 
 
 class Files:

@@ -3,8 +3,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table, character_ids
@@ -222,21 +220,7 @@ def test_an_answer_is_a_literal_stretch_of_its_context(shake):
             assert len(tokenize(answer, split_hyphens=True)) <= 5
 
 
-class Largest(TorchDispatchMode):
-    """Elements of the largest tensor that any operation makes."""
-
-    def __init__(self):
-        super().__init__()
-        self.n_elements = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
-        self.n_elements = max(self.n_elements, *sizes, 0)
-        return out
-
-
-def test_no_tensor_of_all_pairs_vectors_is_built():
+def test_no_tensor_of_all_pairs_vectors_is_built(largest):
     n_texts, n_context, n_question, hidden = 2, 60, 20, 12
     words = ["the", "well", "known", "grid", "of", "Edo", "is", "gone"]
     contexts, questions = (
@@ -246,6 +230,6 @@ def test_no_tensor_of_all_pairs_vectors_is_built():
     model, batch = bidaf(hidden=hidden, linear=24).train(), batch_of(contexts, questions)
     assert batch.context.mask.shape == (n_texts, n_context)
     assert batch.question.mask.shape == (n_texts, n_question)
-    with Largest() as largest:
+    with largest:
         model.loss(model(batch), batch).backward()
     assert n_texts * n_context * n_context <= largest.n_elements < n_texts * n_context * n_question * 2 * hidden

@@ -1,0 +1,103 @@
+"""The column of clusters in CoNLL-2012 files: reading, writing, merging."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypedDict
+
+from elmo_tasks.data.conll2012 import Document, Sentence
+from elmo_tasks.errors import UserError
+
+_PIECE = re.compile(r"(?P<open>\()?(?P<cluster>\d+)(?P<close>\))?$")
+
+
+class Gold(TypedDict):
+    """A document as the scorer knows it: clusters of mentions (first token, token after the last, in the document)."""
+
+    number: int
+    name: str
+    part: str
+    sentence_lengths: list[int]
+    clusters: list[list[tuple[int, int]]]
+
+
+def clusters_of(document: Document) -> list[list[tuple[int, int]]]:
+    """The clusters that the last column spells, mentions in order of their end.
+
+    Raises:
+        UserError: naming file and line, if a cell is malformed, brackets do not pair up within a sentence, or a mention
+            comes twice in a cluster.
+    """
+    clusters: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    offset = 0
+    for sentence in document.sentences:
+        for start, stop, cluster in _mentions(sentence):
+            mention = offset + start, offset + stop
+            if mention in clusters[cluster]:
+                raise UserError(f"{sentence.where(stop - 1)}: this mention is twice in cluster {cluster}")
+            clusters[cluster].append(mention)
+        offset += len(sentence.rows)
+    return [clusters[cluster] for cluster in sorted(clusters)]
+
+
+def merged(clusters: Sequence[Sequence[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
+    """Clusters that share a mention as one, mentions in order of their end."""
+    apart: list[set[tuple[int, int]]] = []
+    for cluster in clusters:
+        joined = set(cluster).union(*(other for other in apart if not other.isdisjoint(cluster)))
+        apart = [other for other in apart if other.isdisjoint(cluster)] + [joined]
+    return [sorted(cluster, key=lambda mention: mention[::-1]) for cluster in apart]
+
+
+def n_repeated(clusters: Sequence[Sequence[tuple[int, int]]]) -> int:
+    """How many times a mention comes again."""
+    return sum(map(len, clusters)) - len({mention for cluster in clusters for mention in cluster})
+
+
+def write_document(gold: Gold, clusters: Sequence[Sequence[Sequence[int]]]) -> str:
+    """A document in the scorer's format: its name, token numbers, and the column of clusters, between tabs."""
+    opened: dict[int, list[str]] = defaultdict(list)
+    closed: dict[int, list[str]] = defaultdict(list)
+    by_width = sorted((start - stop, start, stop, k) for k, cluster in enumerate(clusters) for start, stop in cluster)
+    for _, start, stop, k in by_width:  # wide ones open first and close last
+        if stop - start == 1:
+            opened[start].append(f"({k})")
+        else:
+            opened[start].append(f"({k}")
+            closed[stop - 1].insert(0, f"{k})")
+    lines = [f"#begin document ({gold['name']}); part {gold['part']}"]
+    token = 0
+    for length in gold["sentence_lengths"]:
+        for k in range(length):
+            cell = "|".join(opened[token] + closed[token]) or "-"
+            lines.append(f"{gold['name']}\t{int(gold['part'])}\t{k}\t{cell}")
+            token += 1
+        lines.append("")
+    return "\n".join([*lines, "#end document", ""])
+
+
+def _mentions(sentence: Sentence) -> list[tuple[int, int, int]]:
+    mentions: list[tuple[int, int, int]] = []
+    opened: dict[int, list[int]] = defaultdict(list)
+    for k, cell in enumerate(sentence.column(-1)):
+        for piece in [] if cell in ("-", "_", "*") else cell.split("|"):
+            match = _PIECE.match(piece)
+            if match is None or not (match["open"] or match["close"]):
+                raise UserError(
+                    f"{sentence.where(k)}: malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
+                )
+            cluster = int(match["cluster"])
+            if match["open"]:
+                opened[cluster].append(k)
+            if match["close"]:
+                if not opened[cluster]:
+                    raise UserError(f"{sentence.where(k)}: a mention of cluster {cluster} ends that did not begin here")
+                mentions.append((opened[cluster].pop(), k + 1, cluster))
+    for cluster, starts in opened.items():
+        if starts:
+            raise UserError(
+                f"{sentence.where(starts[0])}: a mention of cluster {cluster} is not closed before the sentence ends"
+            )
+    return mentions

@@ -1,0 +1,165 @@
+"""Coreference: documents with clusters of mentions from CoNLL-2012 files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.clusters import Gold, clusters_of, merged, n_repeated
+from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
+from elmo_tasks.errors import UserError
+
+N_DOCUMENTS = {"train": 2802, "dev": 343, "test": 348}
+"""Of the English part of CoNLL-2012 (OntoNotes 5.0), parts counted."""
+
+
+@dataclass
+class CorefItem:
+    """A document: its sentences, the speaker of each token, its genre, and its clusters."""
+
+    sentences: list[list[str]]
+    speakers: list[str]
+    genre: str
+    gold: Gold
+
+
+@dataclass
+class CorefBatch(OnDevice):
+    """One document of n tokens.
+
+    Attributes:
+        text: its sentences, one a row.
+        speakers: long ``[n]``, numbers of the speakers.
+        genre: long ``[]``, number of the genre, 0 if training has none such.
+        mentions: long ``[M, 2]``, first and last token of the gold mentions.
+        clusters: long ``[M]``, numbers of their clusters.
+        gold: what the metric compares with (one document).
+    """
+
+    text: Text
+    speakers: Tensor
+    genre: Tensor
+    mentions: Tensor
+    clusters: Tensor
+    gold: list[Gold]
+
+
+class CorefReader:
+    """Reads documents (a part is a document of its own) with their speakers and genres.
+
+    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts training
+    documents without a mention, and mentions in two clusters (OntoNotes has a few): the metric knows what to make of
+    them, for training such clusters are one.
+
+    Args:
+        max_training_sentences: longer training documents are cut to as many sentences in a row, others each epoch.
+        ontonotes: whether the documents must be as many as those of CoNLL-2012; other splits than the official one have
+            been in use unnoticed.
+    """
+
+    def __init__(self, *, max_training_sentences: int, ontonotes: bool = False) -> None:
+        if not isinstance(max_training_sentences, int) or max_training_sentences < 1:
+            raise UserError(
+                "task.reader.max_training_sentences must be a whole number of at least 1, "
+                f"found {max_training_sentences!r}"
+            )
+        self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
+        self.left_out: dict[str, int] = {}
+        self.genres: set[str] = set()
+
+    def read_file(self, path: Path, split: str) -> list[CorefItem]:
+        """All documents of a file, or of a folder of ``*_conll`` files."""
+        items = [_item(document, number) for number, document in enumerate(read_documents(path))]
+        if self.ontonotes and len(items) != N_DOCUMENTS[split]:
+            raise UserError(
+                f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
+                "(task.reader.ontonotes=false takes any number)"
+            )
+        repeated = sum(n_repeated(item.gold["clusters"]) for item in items)
+        if repeated:
+            self.left_out[f"{split} mentions in two clusters"] = repeated
+        if split != "train":
+            return items
+        for item in items:
+            item.gold["clusters"] = merged(item.gold["clusters"])
+        with_mentions = [item for item in items if item.gold["clusters"]]
+        if not with_mentions:
+            raise UserError(f"{path}: no training document has a mention")
+        if len(with_mentions) < len(items):
+            self.left_out["training documents without a mention"] = len(items) - len(with_mentions)
+        self.genres = {item.genre for item in with_mentions}
+        return with_mentions
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[CorefItem]:
+        """There is no copy on the hub (``hub: null`` in the task's configuration)."""
+        raise NotImplementedError
+
+    def texts(self, item: CorefItem) -> list[list[str]]:
+        return item.sentences
+
+    def vary(self, item: CorefItem, chance: random.Random) -> CorefItem:
+        """A stretch of a training document that is long enough to need it."""
+        surplus = len(item.sentences) - self.max_training_sentences
+        return item if surplus <= 0 else cut(item, chance.randint(0, surplus), self.max_training_sentences)
+
+    def model_parts(self, train: list[CorefItem]) -> dict[str, Any]:
+        """The number of genres, one for those that training lacks among them."""
+        self._genre_ids = {genre: k for k, genre in enumerate(sorted(self.genres), start=1)}
+        return {"n_genres": len(self._genre_ids) + 1}
+
+    def collate(self, items: list[CorefItem], texts: list[Text]) -> CorefBatch:
+        """One document."""
+        (item,), (text,) = items, texts
+        numbers = {speaker: k for k, speaker in enumerate(dict.fromkeys(item.speakers))}
+        mentions = [(*mention, k) for k, cluster in enumerate(item.gold["clusters"]) for mention in cluster]
+        table = torch.tensor(mentions, dtype=torch.long).view(-1, 3)
+        return CorefBatch(
+            text=text,
+            speakers=torch.tensor([numbers[speaker] for speaker in item.speakers]),
+            genre=torch.tensor(self._genre_ids.get(item.genre, 0)),
+            mentions=table[:, :2] - torch.tensor([0, 1]),
+            clusters=table[:, 2],
+            gold=[item.gold],
+        )
+
+
+def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
+    """Some sentences in a row; clusters keep the mentions within, and go if none or one is left."""
+    lengths = item.gold["sentence_lengths"]
+    begin = sum(lengths[:first])
+    end = begin + sum(lengths[first : first + n_sentences])
+    inside = [
+        [(start - begin, stop - begin) for start, stop in cluster if begin <= start and stop <= end]
+        for cluster in item.gold["clusters"]
+    ]
+    gold = Gold(
+        number=item.gold["number"],
+        name=item.gold["name"],
+        part=item.gold["part"],
+        sentence_lengths=lengths[first : first + n_sentences],
+        clusters=[cluster for cluster in inside if len(cluster) > 1],
+    )
+    return CorefItem(item.sentences[first : first + n_sentences], item.speakers[begin:end], item.genre, gold)
+
+
+def _item(document: Document, number: int) -> CorefItem:
+    gold = Gold(
+        number=number,
+        name=document.name,
+        part=document.part,
+        sentence_lengths=[len(sentence.rows) for sentence in document.sentences],
+        clusters=clusters_of(document),
+    )
+    return CorefItem(
+        sentences=[sentence.tokens for sentence in document.sentences],
+        speakers=[speaker for sentence in document.sentences for speaker in sentence.column(SPEAKER)],
+        genre=document.name.partition("/")[0],
+        gold=gold,
+    )

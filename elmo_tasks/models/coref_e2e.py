@@ -1,0 +1,174 @@
+"""End-to-end coreference by span ranking (Lee et al., 2017), the paper's baseline for coreference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmo_tasks.data.coref import CorefBatch
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.nn.antecedents import AntecedentScorer
+from elmo_tasks.nn.dropout import Dropout, VariationalDropout
+from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
+from elmo_tasks.nn.linear import Linear
+from elmo_tasks.nn.rnn import BiLSTM
+from elmo_tasks.nn.spans import all_spans, best_spans, head_attention
+
+
+@dataclass
+class CorefOutput:
+    """The spans that are kept, in order, and how each ranks those before it.
+
+    Attributes:
+        spans: long ``[1, K, 2]``, first and last token.
+        scores: float ``[1, K, A + 1]``: of no antecedent (0), then of the A spans before, nearest first; -inf where
+            there is none.
+    """
+
+    spans: Tensor
+    scores: Tensor
+
+
+class CorefE2E(nn.Module):
+    """Scores every span as a mention, keeps the best, and ranks for each the earlier ones as its antecedent.
+
+    The biLSTM reads each sentence apart. Input ELMo stands beside words and characters, output ELMo beside the biLSTM's
+    output.
+
+    Args:
+        words: the word embedding.
+        elmo: where ELMo goes.
+        n_genres: genres of the training set, and one for others.
+        char_dim, char_filters, char_widths: sizes of the character CNN.
+        hidden: cells of a direction of the biLSTM.
+        ffnn: width of the two ReLU layers of each scorer.
+        feature_dim: size of the embeddings of width, distance, speaker and genre.
+        max_span_width: tokens of the widest span.
+        spans_per_word: share of the document's length that is kept as spans.
+        max_antecedents: spans before a span that are ranked.
+        dropout: rate within the scorers and between biLSTM and spans.
+        lexical_dropout: rate on words and characters.
+    """
+
+    def __init__(
+        self,
+        *,
+        words: WordEmbedding,
+        elmo: Elmo,
+        n_genres: int,
+        char_dim: int,
+        char_filters: int,
+        char_widths: Sequence[int],
+        hidden: int,
+        ffnn: int,
+        feature_dim: int,
+        max_span_width: int,
+        spans_per_word: float,
+        max_antecedents: int,
+        dropout: float,
+        lexical_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.words, self.elmo = words, elmo
+        self.max_span_width, self.spans_per_word = max_span_width, spans_per_word
+        self.characters = CharacterCNN(char_dim=char_dim, widths=list(char_widths), filters=char_filters)
+        self.lexical_dropout = Dropout(lexical_dropout)
+        self.dropout = VariationalDropout(dropout)
+        embedded = words.dim + self.characters.dim + elmo.input_dim
+        self.encoder = BiLSTM(embedded, hidden)
+        encoded = self.encoder.dim + elmo.output_dim
+        self.head_score = _scorer(encoded, ffnn, dropout)
+        self.width = nn.Embedding(max_span_width, feature_dim)
+        self.span_dim = 2 * encoded + embedded + feature_dim
+        self.mention_score = _scorer(self.span_dim, ffnn, dropout)
+        self.pair_score = AntecedentScorer(
+            span_dim=self.span_dim,
+            hidden=ffnn,
+            feature_dim=feature_dim,
+            n_genres=n_genres,
+            max_antecedents=max_antecedents,
+            dropout=dropout,
+        )
+
+    def forward(self, batch: CorefBatch) -> CorefOutput:
+        text = batch.text
+        x = self.lexical_dropout(torch.cat([self.words(text), self.characters(text)], dim=2))
+        x = self.elmo.at_input(x, text)  # which has its own dropout
+        h = self.elmo.at_output(self.dropout(self.encoder(x, text.mask)), text)
+        x, h = x[text.mask], h[text.mask]  # [n, E], [n, H]: the document's tokens in a row
+        first, last = all_spans(text.mask, self.max_span_width)
+        spans = self._represent(x, h, first, last)  # [C, span_dim]
+        mention_scores = self.mention_score(spans).squeeze(1)
+        kept = best_spans(mention_scores.detach(), first, last, int(self.spans_per_word * len(x)) or 1)
+        scores = self._rank(spans[kept], mention_scores[kept], first[kept], batch)
+        return CorefOutput(torch.stack([first[kept], last[kept]], dim=1).unsqueeze(0), scores.unsqueeze(0))
+
+    def _represent(self, x: Tensor, h: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """Both ends in context, the words by head attention, and the width."""
+        heads = head_attention(x, self.head_score(h).squeeze(1), first, last, self.max_span_width)
+        return torch.cat([h[first], h[last], heads, self.width(last - first)], dim=1)
+
+    def _rank(self, spans: Tensor, mention_scores: Tensor, first: Tensor, batch: CorefBatch) -> Tensor:
+        """Score each of the K spans with the A before it, nearest first: ``[K, A + 1]``, no antecedent in front."""
+        scores = self.pair_score(spans, batch.speakers[first], batch.genre)
+        n_spans, n_antecedents = scores.shape
+        numbers = torch.arange(n_spans, device=spans.device).unsqueeze(1)
+        antecedents = (numbers - torch.arange(1, n_antecedents + 1, device=spans.device)).clamp_min(0)
+        return F.pad(scores + mention_scores.unsqueeze(1) + mention_scores[antecedents], (1, 0))
+
+    def loss(self, out: CorefOutput, batch: CorefBatch) -> Tensor:
+        """Negative log of the probability that all gold antecedents of a span have together, summed over spans.
+
+        A span that is no gold mention, or whose gold antecedents are all pruned, is to have no antecedent.
+        """
+        (spans,), (scores,) = out.spans, out.scores
+        clusters = _gold_clusters(spans, batch)
+        n_before = scores.shape[1] - 1
+        before = torch.arange(len(spans), device=spans.device).unsqueeze(1)
+        before = before - torch.arange(1, n_before + 1, device=spans.device)
+        same = (clusters[before.clamp_min(0)] == clusters.unsqueeze(1)) & (before >= 0) & (clusters.unsqueeze(1) >= 0)
+        right = torch.cat([~same.any(dim=1, keepdim=True), same], dim=1)
+        right_scores = torch.logsumexp(scores.masked_fill(~right, -torch.inf), dim=1)
+        return (torch.logsumexp(scores, dim=1) - right_scores).sum()
+
+    def decode(self, out: CorefOutput, batch: CorefBatch) -> list[list[list[tuple[int, int]]]]:
+        """Clusters of mentions (first token, token after the last): spans linked to their best antecedents."""
+        spans = [(first, last + 1) for first, last in out.spans[0].tolist()]
+        best = out.scores[0].argmax(dim=1).tolist()
+        cluster_of: dict[int, int] = {}
+        clusters: list[list[tuple[int, int]]] = []
+        for k, offset in enumerate(best):
+            if offset == 0:
+                continue
+            antecedent = k - offset
+            if antecedent not in cluster_of:
+                cluster_of[antecedent] = len(clusters)
+                clusters.append([spans[antecedent]])
+            cluster_of[k] = cluster_of[antecedent]
+            clusters[cluster_of[k]].append(spans[k])
+        return [clusters]
+
+
+def _scorer(dim: int, width: int, dropout: float) -> nn.Sequential:
+    """Two ReLU layers and one number."""
+    return nn.Sequential(
+        Linear(dim, width),
+        nn.ReLU(),
+        Dropout(dropout),
+        Linear(width, width),
+        nn.ReLU(),
+        Dropout(dropout),
+        Linear(width, 1),
+    )
+
+
+def _gold_clusters(spans: Tensor, batch: CorefBatch) -> Tensor:
+    """Long ``[K]``: the gold cluster of each span, -1 for none."""
+    found = (spans.unsqueeze(1) == batch.mentions).all(dim=2)  # [K, M]
+    if not found.shape[1]:
+        return spans.new_full((len(spans),), -1)
+    return torch.where(found.any(dim=1), batch.clusters[found.long().argmax(dim=1)], -1)

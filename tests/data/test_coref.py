@@ -1,0 +1,403 @@
+import copy
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_tasks.batch import Text
+from elmo_tasks.data.clusters import clusters_of
+from elmo_tasks.data.conll2012 import read_documents
+from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader, cut
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.coref import CorefF1
+
+BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "coref"
+
+ANN = """
+Ann   ann (4)
+and   ann -
+her   ann (7|(4)
+dog   ann 7)
+-LRB- ann -
+"""
+IT = """
+It   bob (7)
+saw  bob -
+her  -   (4)
+"""
+RAIN = """
+Rain - -
+fell - -
+"""
+
+
+def conll(*documents):
+    """Documents in the format: name, part, then sentences whose lines have word, speaker and mentions."""
+    lines = []
+    for name, part, *sentences in documents:
+        lines.append(f"#begin document ({name}); part {part}")
+        for sentence in sentences:
+            for k, (word, speaker, cell) in enumerate(map(str.split, sentence.strip().split("\n"))):
+                lines.append("\t".join([name, str(int(part)), str(k), word, *"X*---", speaker, "*", cell]))
+            lines.append("")
+        lines.append("#end document")
+    return "\n".join(lines) + "\n"
+
+
+def sentence_of(cells):
+    return "\n".join(f"w{k} - {cell}" for k, cell in enumerate(cells.split()))
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content, split="train", reader=None):
+        path = tmp_path / f"{split}.conll"
+        path.write_text(content, "utf-8")
+        return (reader or CorefReader(max_training_sentences=100)).read_file(path, split)
+
+    return read
+
+
+def test_a_document_has_its_sentences_speakers_genre_and_clusters(read):
+    reader = CorefReader(max_training_sentences=100)
+    (item,) = read(conll(("bc/show/bc_1", "000", ANN, RAIN, IT)), "train", reader)
+    assert item == CorefItem(
+        sentences=[["Ann", "and", "her", "dog", "("], ["Rain", "fell"], ["It", "saw", "her"]],
+        speakers=[*["ann"] * 5, "-", "-", "bob", "bob", "-"],
+        genre="bc",
+        gold={
+            "number": 0,
+            "name": "bc/show/bc_1",
+            "part": "000",
+            "sentence_lengths": [5, 2, 3],
+            "clusters": [[(0, 1), (2, 3), (9, 10)], [(2, 4), (7, 8)]],
+        },
+    )
+    assert reader.texts(item) == item.sentences
+    assert reader.left_out == {}
+
+
+def test_parts_are_documents_of_their_own(read):
+    items = read(conll(("nw/a", "000", ANN), ("nw/a", "001", IT, RAIN, IT), ("flat", "000", ANN)))
+    assert [(item.gold["name"], item.gold["part"], item.gold["number"]) for item in items] == [
+        ("nw/a", "000", 0),
+        ("nw/a", "001", 1),
+        ("flat", "000", 2),
+    ]
+    assert [item.genre for item in items] == ["nw", "nw", "flat"]
+    assert [item.gold["clusters"] for item in items] == [
+        [[(0, 1), (2, 3)], [(2, 4)]],
+        [[(2, 3), (7, 8)], [(0, 1), (5, 6)]],
+        [[(0, 1), (2, 3)], [(2, 4)]],
+    ]
+
+
+def test_a_folder_is_one_split_and_its_documents_are_counted_on(tmp_path):
+    for name, sentence in (("b/2_gold_conll", IT), ("a/1_gold_conll", ANN)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(conll((name, "000", sentence), (name, "001", RAIN, sentence)))
+    items = CorefReader(max_training_sentences=100).read_file(tmp_path, "train")
+    assert [(item.gold["number"], item.sentences[-1][0], item.genre) for item in items] == [
+        (0, "Ann", "a"),
+        (1, "Ann", "a"),
+        (2, "It", "b"),
+        (3, "It", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "clusters"),
+    [
+        ("- - -", []),
+        ("- _ *", []),
+        ("(0) - (0)", [[(0, 1), (2, 3)]]),
+        ("(12 - 12) (3)", [[(3, 4)], [(0, 3)]]),
+        ("(0 (1 1) 0)", [[(0, 4)], [(1, 3)]]),
+        ("(0 (0 0) 0)", [[(1, 3), (0, 4)]]),
+        ("(0 (0) 0)", [[(1, 2), (0, 3)]]),
+        ("(0|(0) - 0)", [[(0, 1), (0, 3)]]),
+        ("(0 - (0)|0)", [[(2, 3), (0, 3)]]),
+        ("(0|(0 0) 0)", [[(0, 2), (0, 3)]]),
+        ("(0 (0 0)|0)", [[(1, 3), (0, 3)]]),
+        ("(0|(1|(2) 1) 0)", [[(0, 3)], [(0, 2)], [(0, 1)]]),
+        ("(2|(1|(0) 1)|(0) 2)|(0)", [[(0, 1), (1, 2), (2, 3)], [(0, 2)], [(0, 3)]]),
+        ("(0 0)|(1 1)", [[(0, 2)], [(1, 3)]]),
+        ("(0 (1 0) 1)", [[(0, 3)], [(1, 4)]]),
+        ("(0 0) (0 0)", [[(0, 2), (2, 4)]]),
+    ],
+)
+def test_mentions_are_read_from_brackets(tmp_path, cells, clusters):
+    path = tmp_path / "some.conll"
+    path.write_text(conll(("d", "000", RAIN, sentence_of(cells))))
+    (document,) = read_documents(path)
+    assert clusters_of(document) == [[(start + 2, stop + 2) for start, stop in cluster] for cluster in clusters]
+
+
+def refusal(read, split, content):
+    with pytest.raises(UserError) as error:
+        read(content, split)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize(
+    ("cells", "line", "said"),
+    [
+        ("- (0 -", 8, "a mention of cluster 0 is not closed before the sentence ends"),
+        ("(0 (0 - 0)", 7, "a mention of cluster 0 is not closed before the sentence ends"),
+        ("(0 1) -", 8, "a mention of cluster 1 ends that did not begin here"),
+        ("- - 0)", 9, "a mention of cluster 0 ends that did not begin here"),
+        ("(0) 0) -", 8, "a mention of cluster 0 ends that did not begin here"),
+        ("- 0)|(0 0)", 8, "a mention of cluster 0 ends that did not begin here"),
+        ("- (5)|(5)", 8, "this mention is twice in cluster 5"),
+        ("(1|(1 1)|1)", 8, "this mention is twice in cluster 1"),
+    ],
+)
+def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path, read, split, cells, line, said):
+    content = conll(("d", "000", RAIN, sentence_of(cells), ANN)).replace("\n\n", "\n\n\n\n", 1)
+    assert refusal(read, split, content) == f"{tmp_path}/{split}.conll:{line}: {said}"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *("0", "()", "(", ")", "(x)", "(-1)", "(0))", "((0)", "(0(1", "0)1)", "(0)(1)", "*(0)", "(0*", "(0,1)", "--"),
+        *("1|(2", "(0)|", "|(0)", "(0)||(1)", "(0)|-", "-|(0)", "(1/2)", "(0)|1"),
+    ],
+)
+def test_a_malformed_cell_is_refused_with_file_and_line(tmp_path, read, cell):
+    content = conll(("c", "000", ANN), ("d", "000", sentence_of(f"- {cell} -")))
+    said = f"malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
+    assert refusal(read, "test", content) == f"{tmp_path}/test.conll:11: {said}"
+
+
+def test_a_mention_must_not_run_over_a_sentences_end(tmp_path, read):
+    content = conll(("d", "000", sentence_of("- (0"), sentence_of("0) -")))
+    said = "a mention of cluster 0 is not closed before the sentence ends"
+    assert refusal(read, "train", content) == f"{tmp_path}/train.conll:3: {said}"
+
+
+def test_a_training_file_without_mentions_is_refused(tmp_path, read):
+    content = conll(("nw/a", "000", RAIN), ("nw/b", "000", RAIN, RAIN))
+    assert refusal(read, "train", content) == f"{tmp_path}/train.conll: no training document has a mention"
+    for split in ("dev", "test"):
+        assert [item.gold["clusters"] for item in read(content, split)] == [[], []]
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "50", None])
+def test_max_training_sentences_must_be_a_positive_whole_number(value):
+    with pytest.raises(UserError, match=rf"max_training_sentences must be .* at least 1, found {value!r}$"):
+        CorefReader(max_training_sentences=value)
+
+
+def test_training_documents_without_mentions_are_left_out_and_counted_but_never_those_of_dev_and_test(read):
+    reader = CorefReader(max_training_sentences=100)
+    content = conll(("nw/a", "000", RAIN), ("bc/b", "000", ANN), ("mz/c", "000", RAIN), ("bc/d", "000", IT))
+    assert [item.gold["number"] for item in read(content, "train", reader)] == [1, 3]
+    assert reader.left_out == {"training documents without a mention": 2}
+    assert reader.model_parts([]) == {"n_genres": 2}
+    for split in ("dev", "test"):
+        assert [item.gold["number"] for item in read(content, split, reader)] == [0, 1, 2, 3]
+    assert reader.left_out == {"training documents without a mention": 2}
+    assert reader.model_parts([]) == {"n_genres": 2}
+
+
+def test_mentions_in_two_clusters_are_counted_and_make_the_clusters_one_in_training_alone(read):
+    reader = CorefReader(max_training_sentences=100)
+    content = conll(("d", "000", sentence_of("(1) (2)|(1) (3) (3) (2)|(4)"), sentence_of("(4) (5 5)")))
+    apart = [[(0, 1), (1, 2)], [(1, 2), (4, 5)], [(2, 3), (3, 4)], [(4, 5), (5, 6)], [(6, 8)]]
+    for split in ("dev", "train"):
+        (item,) = read(content, split, reader)
+        found = item.gold["clusters"]
+        assert sorted(found) == (apart if split == "dev" else [[(0, 1), (1, 2), (4, 5), (5, 6)], apart[2], apart[4]])
+    assert reader.left_out == {"dev mentions in two clusters": 2, "train mentions in two clusters": 2}
+
+
+@pytest.mark.parametrize(("split", "n_documents"), N_DOCUMENTS.items())
+def test_ontonotes_must_have_as_many_documents_as_conll_2012(tmp_path, read, split, n_documents):
+    documents = [(f"nw/{k}", "000", ANN) for k in range(n_documents)]
+    for ontonotes in (False, True):
+        reader = CorefReader(max_training_sentences=1, ontonotes=ontonotes)
+        assert len(read(conll(*documents), split, reader)) == n_documents
+    with pytest.raises(UserError) as error:
+        read(conll(*documents[1:]), split, reader)
+    assert str(error.value) == (
+        f"{tmp_path}/{split}.conll: {n_documents - 1:,} documents, but {split} of CoNLL-2012 has {n_documents:,} "
+        "(task.reader.ontonotes=false takes any number)"
+    )
+
+
+def random_item(chance, n_sentences):
+    """A document in which no word and no speaker comes twice."""
+    lengths = [chance.randint(1, 6) for _ in range(n_sentences)]
+    n_tokens = sum(lengths)
+    bounds = [(sum(lengths[:k]), sum(lengths[: k + 1])) for k in range(n_sentences)]
+    mentions = sorted(
+        {
+            (start, chance.randint(start + 1, end))
+            for begin, end in bounds
+            for start in chance.choices(range(begin, end), k=3)
+        }
+    )
+    clusters = [[] for _ in range(max(1, len(mentions) // 3))]
+    for mention in mentions:
+        chance.choice(clusters).append(mention)
+    return CorefItem(
+        sentences=[[f"w{k}" for k in range(*bound)] for bound in bounds],
+        speakers=[f"s{k}" for k in range(n_tokens)],
+        genre="nw",
+        gold={
+            "number": 7,
+            "name": "nw/x",
+            "part": "003",
+            "sentence_lengths": lengths,
+            "clusters": [cluster for cluster in clusters if cluster],
+        },
+    )
+
+
+def spelled(item):
+    words = [word for sentence in item.sentences for word in sentence]
+    return [[words[start:stop] for start, stop in cluster] for cluster in item.gold["clusters"]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cut_document_spells_the_mentions_within_it_that_still_have_a_partner(seed):
+    chance = random.Random(seed)
+    item = random_item(chance, n_sentences=chance.randint(2, 12))
+    before = copy.deepcopy(item)
+    n_kept = chance.randint(1, len(item.sentences))
+    for first in range(len(item.sentences) - n_kept + 1):
+        part = cut(item, first, n_kept)
+        assert part.sentences == item.sentences[first : first + n_kept]
+        words = [word for sentence in part.sentences for word in sentence]
+        assert part.speakers == [f"s{word[1:]}" for word in words]
+        assert part.gold["sentence_lengths"] == [len(sentence) for sentence in part.sentences]
+        assert (part.genre, part.gold["number"], part.gold["name"], part.gold["part"]) == ("nw", 7, "nw/x", "003")
+        within = [[mention for mention in cluster if set(mention) <= set(words)] for cluster in spelled(item)]
+        assert spelled(part) == [cluster for cluster in within if len(cluster) > 1]
+        assert all(0 <= start < stop <= len(words) for cluster in part.gold["clusters"] for start, stop in cluster)
+    assert item == before
+
+
+def test_a_stretch_may_be_without_clusters(read):
+    (item,) = read(conll(("nw/a", "000", ANN, RAIN, IT)))
+    assert cut(item, 0, 2).gold["clusters"] == [[(0, 1), (2, 3)]]
+    assert cut(item, 1, 1).gold["clusters"] == cut(item, 1, 2).gold["clusters"] == []
+    assert cut(item, 0, 3) == item
+
+
+@pytest.mark.parametrize("longest", [1, 3, 5, 6])
+def test_long_training_documents_are_cut_elsewhere_each_time_and_in_every_place(longest):
+    reader = CorefReader(max_training_sentences=longest)
+    item = random_item(random.Random(1), n_sentences=6)
+    chance = random.Random(2)
+    drawn = [reader.vary(item, chance) for _ in range(100)]
+    stretches = [item.sentences[first : first + longest] for first in range(6 - longest + 1)]
+    assert all(part.sentences in stretches for part in drawn)
+    assert all(any(part.sentences == stretch for part in drawn) for stretch in stretches)
+    assert all(part == cut(item, stretches.index(part.sentences), longest) for part in drawn)
+    chance = random.Random(2)
+    assert [reader.vary(item, chance) for _ in range(100)] == drawn
+
+
+@pytest.mark.parametrize("n_sentences", [1, 3, 4])
+def test_short_documents_are_never_cut(n_sentences):
+    item = random_item(random.Random(3), n_sentences)
+    assert CorefReader(max_training_sentences=4).vary(item, random.Random(0)) is item
+
+
+def collated(reader, item):
+    lengths = torch.tensor(item.gold["sentence_lengths"])
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    text = Text(item.sentences, torch.zeros(mask.shape, dtype=torch.long), None, mask, None)
+    batch = reader.collate([item], [text])
+    assert batch.text is text
+    assert batch.gold == [item.gold]
+    assert {part.dtype for part in (batch.speakers, batch.genre, batch.mentions, batch.clusters)} == {torch.long}
+    return batch
+
+
+def test_a_batch_is_one_document_with_numbers_for_speakers_and_the_last_token_of_mentions(read):
+    reader = CorefReader(max_training_sentences=100)
+    items = read(conll(("nw/a", "000", ANN, RAIN, IT, ANN), ("bc/b", "000", RAIN, IT)), "train", reader)
+    assert reader.model_parts(items) == {"n_genres": 3}
+    batch = collated(reader, items[0])
+    assert batch.speakers.tolist() == [0] * 5 + [1, 1, 2, 2, 1] + [0] * 5
+    assert batch.mentions.tolist() == [[0, 0], [2, 2], [9, 9], [10, 10], [12, 12], [2, 3], [7, 7], [12, 13]]
+    assert batch.clusters.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert (batch.genre.tolist(), collated(reader, items[1]).genre.tolist()) == (2, 1)
+    assert collated(reader, items[1]).speakers.tolist() == [0, 0, 1, 1, 0]
+
+
+def test_a_genre_that_training_lacks_is_0_and_a_document_may_be_without_mentions(read):
+    reader = CorefReader(max_training_sentences=100)
+    reader.model_parts(read(conll(("nw/a", "000", ANN), ("aa/b", "000", RAIN)), "train", reader))
+    seen, new = read(conll(("nw/c", "000", RAIN), ("aa/d", "000", IT)), "dev", reader)
+    assert (collated(reader, seen).genre.tolist(), collated(reader, new).genre.tolist()) == (1, 0)
+    empty = collated(reader, seen)
+    assert (tuple(empty.mentions.shape), tuple(empty.clusters.shape)) == ((0, 2), (0,))
+
+
+def counts(items):
+    clusters = [cluster for item in items for cluster in item.gold["clusters"]]
+    return {
+        "documents": len(items),
+        "sentences": sum(len(item.sentences) for item in items),
+        "tokens": sum(len(item.speakers) for item in items),
+        "clusters": len(clusters),
+        "mentions": sum(map(len, clusters)),
+    }
+
+
+def well_formed(item):
+    """Mentions in several places of a document, each within a sentence."""
+    ends = [sum(item.gold["sentence_lengths"][: k + 1]) for k in range(len(item.sentences))]
+    begins = [0, *ends[:-1]]
+    return [len(sentence) for sentence in item.sentences] == item.gold["sentence_lengths"] and all(
+        len(cluster) > 1
+        and all(
+            any(begin <= start < stop <= end for begin, end in zip(begins, ends, strict=True))
+            for start, stop in cluster
+        )
+        for cluster in item.gold["clusters"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("split", "sizes"),
+    [("train", (24, 203, 2_733, 177, 622)), ("dev", (6, 53, 729, 44, 161)), ("test", (6, 52, 752, 44, 174))],
+)
+def test_the_bundled_sample_has_its_sizes_and_nothing_is_left_out(split, sizes):
+    reader = CorefReader(max_training_sentences=50)
+    items = reader.read_file(BUNDLED / f"{split}.conll", split)
+    assert tuple(counts(items).values()) == sizes
+    assert reader.left_out == {}
+    assert all(well_formed(item) for item in items)
+    assert {item.genre for item in items} == {"bc", "bn", "mz", "nw", "pt", "wb"}
+    assert all((len(set(item.speakers)) > 1) == (item.genre == "bc") for item in items)
+
+
+@pytest.mark.parametrize(
+    ("split", "sizes"),
+    [
+        ("train", (177, 10_224, 177_410, 5_298, 23_301)),
+        ("dev", (30, 1_575, 28_119, 855, 3_815)),
+        ("test", (30, 1_464, 28_397, 857, 3_580)),
+    ],
+)
+def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, split, sizes):
+    folder = shared / "data" / "coref_ontogum"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared/data/coref_ontogum")
+    reader, metric = CorefReader(max_training_sentences=50), CorefF1()
+    items = reader.read_file(folder / f"{split}.conll", split)
+    assert tuple(counts(items).values()) == sizes
+    assert reader.left_out == {}
+    assert all(well_formed(item) for item in items)
+    if split == "train":
+        return
+    metric.update([item.gold["clusters"] for item in items], [item.gold for item in items])
+    assert set(metric.compute().values()) == {100}

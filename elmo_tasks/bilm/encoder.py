@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_tasks.bilm.chars import N_CHARACTERS, PADDING, character_id_table
+from elmo_tasks.nn.linear import Linear, linear
 
 _CHUNK_FLOATS = 2_000_000  # activations of one chunk of words: 8 MB, which stay in the cache
 
@@ -41,7 +42,7 @@ class TokenEncoder(nn.Module):
         self.kernel_bias = nn.Parameter(torch.zeros(n_filters))
         self.highways = nn.ModuleList(Highway(n_filters) for _ in range(n_highway))
         # bilm-tf leaves the projection out where it would not change the size
-        self.projection = nn.Identity() if n_filters == projection_dim else nn.Linear(n_filters, projection_dim)
+        self.projection = nn.Identity() if n_filters == projection_dim else Linear(n_filters, projection_dim)
         self.projection_dim = projection_dim
         self.reset_parameters()
 
@@ -106,12 +107,10 @@ class TokenEncoder(nn.Module):
         windows = filled.unfold(1, self.max_width, 1)  # [W, C, max_width]
         x = F.embedding(windows, self.characters).flatten(2)  # [W, C, max_width * embedding_dim]
         weight = torch.cat([F.pad(k, (0, 0, 0, x.shape[2] - k.shape[0])) for k in self.kernels], dim=1)
-        scores = x @ weight  # [W, C, n_filters]
+        scores = linear(x, weight.t())  # [W, C, n_filters]
         counts = [count for _, count in self.filters]
         maxima = [
-            group[:, : n_characters - width + 1]
-            .max(dim=1)
-            .values  # only windows that lie within the word's C characters
+            group[:, : n_characters - width + 1].amax(dim=1)  # only windows that lie within the word's C characters
             for (width, _), group in zip(self.filters, torch.split(scores, counts, dim=2), strict=True)
         ]
         return F.relu(torch.cat(maxima, dim=1) + self.kernel_bias)
@@ -125,8 +124,8 @@ class Highway(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.transform = nn.Linear(dim, dim)
-        self.carry = nn.Linear(dim, dim)
+        self.transform = Linear(dim, dim)
+        self.carry = Linear(dim, dim)
         for layer in (self.transform, self.carry):
             nn.init.normal_(layer.weight, std=dim**-0.5)
         nn.init.zeros_(self.transform.bias)

@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.bilm.read import read
+from elmo_tasks.nn.linear import linear
+
 State = tuple[Tensor, Tensor]
 """Projected output ``[2, B, P]`` and cell ``[2, B, H]`` of both directions."""
 
@@ -65,7 +68,16 @@ class ProjectedLSTM(nn.Module):
         scale[1], shift[2] = 2.0, 1.0
         bias = ((self.bias + shift.flatten()) * scale.flatten()).to(x.dtype)
         weight = (self.weight * scale.flatten()).to(x.dtype)
-        gates = torch.baddbmm(bias.unsqueeze(1), x, weight[:, : self.input_dim])
+        if not torch.is_grad_enabled() and device == "cpu" and x.dtype == self.bias.dtype:
+            clips = (self.cell_clip, self.proj_clip)
+            of_direction = (
+                read(x[k], weight[k], bias[k], self.w_projection[k], batch_sizes, (state[0][k], state[1][k]), clips)
+                for k in (0, 1)
+            )
+            out, hidden, cell = map(torch.stack, zip(*of_direction, strict=True))
+            return out, (hidden, cell)
+        of_input = weight[:, : self.input_dim].transpose(1, 2)
+        gates = torch.stack([linear(*each) for each in zip(x, of_input, bias, strict=True)])
         out, hidden, cell = _Recurrence.apply(  # type: ignore[no-untyped-call]
             gates,
             weight[:, self.input_dim :],

@@ -46,8 +46,16 @@ def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
     """
     if not _suits(weight):
         return lambda h: h @ weight
-    laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), None)
+    laid_out = _laid_out(weight)
     return lambda h: _onednn(h, laid_out, None)
+
+
+def product_and_sum_with(weight: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """As :func:`product_with`, ``h, x -> x + h @ weight`` in one pass."""
+    if not _suits(weight):
+        return lambda h, x: torch.addmm(x, h, weight)
+    laid_out = _laid_out(weight)
+    return lambda h, x: torch.ops.mkldnn._linear_pointwise.binary(h, x, laid_out, None, "add")
 
 
 def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:
@@ -91,6 +99,11 @@ class _Linear(torch.autograd.Function):
         )
 
 
+def _laid_out(weight: Tensor) -> Tensor:
+    out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), None)
+    return out
+
+
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(x), _dense(weight), bias, "none", [], "")
     return out
@@ -111,9 +124,11 @@ def _suits(x: Tensor) -> bool:
 def _available() -> bool:
     """Whether the operators are there, and right."""
     x, weight = torch.linspace(-1, 1, 15).view(3, 5), torch.linspace(-2, 1, 10).view(2, 5)
+    expected = x @ weight.t(), x @ weight.t(), x.t() @ x, x[:, :2] + x @ weight.t()
     try:
-        laid_out = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+        laid_out = _laid_out(weight.t())
         found = [_onednn(x, weight, None), _onednn(x, laid_out, None), _onednn(x.t(), x.t(), None)]
+        found.append(torch.ops.mkldnn._linear_pointwise.binary(x, x[:, :2].contiguous(), laid_out, None, "add"))
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return all(torch.allclose(a, b) for a, b in zip(found, (x @ weight.t(), x @ weight.t(), x.t() @ x), strict=True))
+    return all(torch.allclose(a, b) for a, b in zip(found, expected, strict=True))

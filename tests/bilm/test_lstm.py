@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from elmo_tasks.bilm.lstm import ProjectedLSTM
+from elmo_tasks.nn import linear
 
 N_IN, H, P = 5, 4, 3
 BATCH_SIZES = [4, 4, 3, 1, 1]
@@ -67,6 +68,23 @@ def test_single_precision_and_no_gradient_give_the_same(lstm, x, state):
     out, (hidden, cell) = lstm(x.float(), BATCH_SIZES, (state[0].float(), state[1].float()))
     for found, wanted in ((out, expected), (hidden, expected_hidden), (cell, expected_cell)):
         torch.testing.assert_close(found, wanted.float(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_where_no_gradient_is_wanted_the_other_way_gives_the_same(monkeypatch, lstm, x, state, onednn, dtype, atol):
+    if not onednn:
+        monkeypatch.setattr(linear, "_available", lambda: False)
+    given = tuple(part.to(dtype) for part in state)
+    before = [part.clone() for part in given]
+    with torch.no_grad():
+        out, (hidden, cell) = lstm.to(dtype)(x.to(dtype), BATCH_SIZES, given)
+    assert out.dtype == dtype
+    *expected, cuts = oracle(lstm.double(), x, LENGTHS, state)
+    assert min(cuts.values()) >= 10
+    for found, wanted in zip((out, hidden, cell), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted, atol=atol)
+    assert all(torch.equal(part, kept) for part, kept in zip(given, before, strict=True))
 
 
 @pytest.mark.parametrize("clips", [CLIPS, {"cell_clip": float("inf"), "proj_clip": float("inf")}])

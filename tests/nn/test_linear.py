@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from elmo_tasks.nn import linear as module
-from elmo_tasks.nn.linear import Linear, linear, product_with, products_with
+from elmo_tasks.nn.linear import Linear, linear, product_and_sum_with, product_with, products_with, weight_gradient
 
 SHAPES = [((3, 5), 7), ((2, 9, 33), 64), ((4, 1), 1), ((1, 2, 3, 16), 5), ((0, 3), 2)]
 
@@ -30,6 +30,13 @@ def test_outputs_and_gradients_are_those_of_torch(available, shape, width, with_
     bias = torch.randn(width) if with_bias else None
     found, expected = (outputs_and_gradients(f, x, weight, bias) for f in (linear, F.linear))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "q", "p"), [(7, 3, 9), (7, 9, 3), (1, 4, 4), (300, 17, 40)])
+def test_a_weights_gradient_is_the_sum_of_outer_products(available, n, q, p):
+    d_out, x = torch.randn(n, q), torch.randn(n, p)
+    expected = torch.stack([torch.outer(a, b) for a, b in zip(d_out, x, strict=True)]).sum(dim=0)
+    torch.testing.assert_close(weight_gradient(d_out, x), expected, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -67,6 +74,10 @@ def test_views_and_turned_matrices_are_no_obstacle(available):
 def test_a_weight_laid_out_once_serves_any_number_of_rows(available, rows):
     weight, h = torch.randn(33, 70), torch.randn(rows, 33)
     torch.testing.assert_close(product_with(weight)(h), h @ weight, atol=1e-5, rtol=1e-5)
+    x = torch.randn(len(h), weight.shape[1])
+    before = x.clone()
+    torch.testing.assert_close(product_and_sum_with(weight)(h, x), x + h @ weight, atol=1e-5, rtol=1e-5)
+    assert torch.equal(x, before)
 
 
 @pytest.mark.parametrize("failure", ["missing", "wrong"])

@@ -53,6 +53,8 @@ class TaskData(pl.LightningDataModule):
         seed: int,
     ) -> None:
         super().__init__()
+        if isinstance(reader, DocumentReader) and batch_size != 1:
+            raise UserError(f"task.training.batch_size must be 1, a document, found {batch_size}")
         self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
         self.batch_size, self.batch_tokens = batch_size, batch_tokens

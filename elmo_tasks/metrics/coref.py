@@ -135,9 +135,10 @@ def ceaf_e(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tupl
     from scipy.optimize import linear_sum_assignment
 
     similarity = np.zeros((len(key), len(response)))
-    for i, own in enumerate(key):
-        for j, cluster in enumerate(response):
-            similarity[i, j] = 2 * sum(mention in set(cluster) for mention in own) / (len(own) + len(cluster))
+    for j, cluster in enumerate(response):
+        mentions = set(cluster)
+        for i, own in enumerate(key):
+            similarity[i, j] = 2 * sum(mention in mentions for mention in own) / (len(own) + len(cluster))
     total = float(similarity[linear_sum_assignment(similarity, maximize=True)].sum())
     return (total, len(key)), (total, len(response))
 

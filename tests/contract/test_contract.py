@@ -33,7 +33,7 @@ every_placement = pytest.mark.parametrize("placement", PLACEMENTS)
 
 @cache
 def configured(task: str, *overrides: str) -> dict[str, Any]:
-    small = ["words=random", "scale=cpu", "trainer.accelerator=cpu", f"task.training.batch_size={N_ITEMS}"]
+    small = ["words=random", "scale=cpu", "trainer.accelerator=cpu"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return validate(compose("config", [f"task={task}", *small, *overrides]))
 

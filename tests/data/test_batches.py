@@ -1,4 +1,5 @@
 import random
+import re
 from itertools import islice
 
 import pytest
@@ -6,6 +7,7 @@ import torch
 
 from elmo_tasks.bilm.chars import PADDING
 from elmo_tasks.bilm.store import LayerStore, TokenStore
+from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.data.words import WordVectors
@@ -146,3 +148,49 @@ def test_a_batch_moves_with_all_its_tensors(data_of):
     text = moved.text
     assert {x.device.type for x in (moved.labels, text.mask, text.word_ids, text.char_ids)} == {"meta"}
     assert moved.gold == [2]
+
+
+@pytest.fixture
+def documents(tmp_path):
+    """Data of coreference documents of some numbers of sentences, cut to three in training."""
+
+    def documents(*n_sentences):
+        lines = []
+        for k, n in enumerate(n_sentences):
+            rows = [f"d{k}\t0\t0\td{k}s{s}\tX\t*\t-\t-\t-\t-\t*\t({s % 2})\n" for s in range(n)]
+            lines.append(f"#begin document (d{k}); part 000\n" + "\n".join(rows) + "\n#end document\n")
+        for split in FILES:
+            (tmp_path / split).write_text("".join(lines), "utf-8")
+        data = TaskData(
+            reader=CorefReader(max_training_sentences=3),
+            sources=FILES,
+            hub=False,
+            root=str(tmp_path),
+            fraction=1.0,
+            words=WordVectors(name="random", path=None, dim=3, lowercase=True),
+            update_words=False,
+            batch_size=1,
+            batch_tokens=1000,
+            seed=1,
+        )
+        data.read()
+        data.reader.model_parts(data.items["train"])
+        return data
+
+    return documents
+
+
+def test_a_batch_is_a_document_whose_rows_are_sentences_and_each_epoch_sees_another_stretch_of_a_long_one(documents):
+    data = documents(2, 30, 3, 20)
+    seen = set()
+    for epoch in range(8):
+        batches = contents(data.epoch(epoch))
+        assert batches == contents(data.epoch(epoch))
+        assert sorted(len(document) for document in batches) == [2, 3, 3, 3]
+        for document in batches:
+            name, first = re.fullmatch(r"(d\d)s(\d+)", document[0][0]).groups()
+            assert document == [[f"{name}s{int(first) + k}"] for k in range(len(document))]
+            seen.add((name, first))
+    assert {name for name, first in seen if first != "0"} == {"d1", "d3"}
+    assert len({first for name, first in seen if name == "d1"}) > 4
+    assert sorted(len(document) for document in contents(data.batches("dev"))) == [2, 3, 20, 30]

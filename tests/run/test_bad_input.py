@@ -60,6 +60,11 @@ def test_a_wrong_option_of_a_reader_is_one_sentence(composed: Any) -> None:
         train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
 
 
+def test_a_batch_of_coreference_is_one_document(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^task\.training\.batch_size must be 1, a document, found 2$"):
+        train.run(composed("task=coref", "task.training.batch_size=2"))
+
+
 def test_a_set_without_test_split_cannot_be_tested(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^test=true, but data=sample has no test set for task=squad"):
         train.run(composed("task=squad", "test=true", "task.files.test=null"))

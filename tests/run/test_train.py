@@ -21,7 +21,7 @@ def rows_of(tmp_path: Path, status: str = "finished") -> list[dict[str, Any]]:
     return load(tmp_path / "outputs" / "rows", status)
 
 
-@pytest.mark.parametrize("task", ["sst5", "ner"])
+@pytest.mark.parametrize("task", ["sst5", "ner", "srl", "coref"])
 def test_a_run_leaves_one_complete_row(composed: Any, tmp_path: Path, task: str) -> None:
     value = train.run(composed(f"task={task}", "elmo.placement=both", "test=true"))
     (row,) = rows_of(tmp_path)

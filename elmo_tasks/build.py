@@ -20,6 +20,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
 from elmo_tasks.callbacks import AverageWeights
+from elmo_tasks.checkpoint import TensorsAndJson
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
@@ -239,7 +240,8 @@ def build_trainer(
         logger=logger,
         callbacks=callbacks,
         enable_progress_bar=trainer["progress"],
-        enable_checkpointing=False,
+        plugins=[TensorsAndJson()],
+        enable_checkpointing=True,  # by KeepState
         enable_model_summary=False,
         num_sanity_val_steps=0,
         log_every_n_steps=10,

@@ -30,8 +30,20 @@ class KeepBest(pl.Callback):
         self.best_epoch = 0
         self.curve: list[dict[str, Any]] = []
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"best": self.best, "best_epoch": self.best_epoch, "curve": self.curve}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.best_epoch, self.curve = (state_dict[name] for name in ("best", "best_epoch", "curve"))
+
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._start = time.perf_counter()
+        before = self.curve[-1]["seconds"] if self.curve else 0.0  # of a run that is taken up again
+        self._start = time.perf_counter() - before
+
+    @property
+    def seconds(self) -> float:
+        """Since training began, without the time between two processes."""
+        return time.perf_counter() - self._start
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, TaskModule)
@@ -39,7 +51,7 @@ class KeepBest(pl.Callback):
         scores = metric.compute()
         value, epoch = scores[metric.name], trainer.current_epoch + 1
         point: dict[str, Any] = {"epoch": epoch, "step": trainer.global_step, "dev": scores}
-        point["seconds"] = round(time.perf_counter() - self._start, 2)
+        point["seconds"] = round(self.seconds, 2)
         point["train_loss"] = float(trainer.callback_metrics.get("train/loss", float("nan")))
         elmo = getattr(pl_module.model, "elmo", None)
         if elmo is not None:
@@ -80,6 +92,15 @@ class AverageWeights(pl.Callback):
         self.decay = decay
         self.n_updates = 0
         self.average: list[Tensor] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"n_updates": self.n_updates, "average": self.average}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.n_updates, self.average = state_dict["n_updates"], state_dict["average"]
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.average = [mean.to(pl_module.device) for mean in self.average]
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
         weights = _trained(pl_module)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.metrics.base import Metric
+from elmo_tasks.models.base import Carries
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
@@ -56,6 +57,14 @@ class TaskModule(pl.LightningModule):
             self.log(f"elmo/{place}/gamma", weights["gamma"])
             for layer, s in enumerate(weights["s"]):
                 self.log(f"elmo/{place}/s_{layer}", s)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if isinstance(self.model, Carries):
+            checkpoint["carried"] = self.model.carried
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if isinstance(self.model, Carries):
+            self.model.carried = checkpoint["carried"]
 
     def configure_optimizers(self) -> Any:
         optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])

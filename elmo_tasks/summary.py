@@ -18,6 +18,8 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
         table.add_row("ensemble of", f"seeds {', '.join(map(str, row['ensemble']['seeds']))}")
     else:
         table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
+    if row.get("resumed_after"):
+        table.add_row("taken up again", f"after {', '.join(map(str, row['resumed_after']))} updates")
     elmo = row.get("elmo")
     if elmo is not None:
         table.add_row(

@@ -28,6 +28,7 @@ from elmo_tasks.build import (
     build_trainer,
 )
 from elmo_tasks.callbacks import KeepBest, silence_lightning
+from elmo_tasks.checkpoint import STATE, KeepState
 from elmo_tasks.config import science, slug, validate
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
@@ -83,6 +84,7 @@ def run(config: DictConfig) -> float:
         write_json(path, row | {"error": "".join(traceback.format_exception_only(error)).strip()})
         raise
     write_json(path, row)
+    (folder_of_run(cfg, run_id) / STATE).unlink(missing_ok=True)  # only now is nothing left to be taken up
     print_summary(row, path)
     return float(row["scores"]["dev"][row["metric"]])
 
@@ -153,12 +155,14 @@ def experiment(
     after_layers = time.perf_counter()
     module = build_module(cfg, build_model(cfg, data, elmo))
     model, metric = module.model, module.metric
-    best = KeepBest(run_dir / "model.safetensors")
+    best, state = KeepBest(run_dir / "model.safetensors"), KeepState(run_dir / STATE)
+    if cfg["force"]:
+        state.discard()
     logger = build_logger(cfg, run_dir, run_dir.name)
     try:
-        trainer = build_trainer(cfg, module, data, logger, [best])
-        trainer.fit(module, datamodule=data)
-        after_fit = time.perf_counter()
+        trainer = build_trainer(cfg, module, data, logger, [best, state])
+        state.fit(trainer, module, data)
+        of_fit, after_fit = best.seconds, time.perf_counter()
         if best.best is None:
             raise UserError("training ended before a dev score: raise trainer.max_epochs or trainer.max_steps")
         best.restore(model)
@@ -176,6 +180,7 @@ def experiment(
         "metric": metric.name,
         "scores": scores,
         "files": files,
+        "resumed_after": state.resumed_after,
         "epochs": best.curve[-1]["epoch"],
         "best_epoch": best.best_epoch,
         "curve": best.curve,
@@ -186,7 +191,7 @@ def experiment(
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
         "seconds": {
             "layers": round(after_layers - start, 2),
-            "fit": round(after_fit - after_layers, 2),
+            "fit": round(of_fit, 2),
             "score": round(time.perf_counter() - after_fit, 2),
         },
         "device": str(trainer.strategy.root_device),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +101,33 @@ class LmData(pl.LightningDataModule):
         return max(1, self.n_positions // (self.batch_size * self.window))
 
     def train_dataloader(self) -> DataLoader[LmBatch]:
-        return DataLoader(_Windows(self, self.train_shards, seed=self.seed), batch_size=None)
+        return DataLoader(
+            _Windows(self, self.train_shards, seed=self.seed), batch_size=None, generator=torch.Generator()
+        )
 
     def val_dataloader(self) -> DataLoader[LmBatch]:
         return self.batches("dev")
 
     def batches(self, split: str) -> DataLoader[LmBatch]:
         """The held-out text, whichever split is asked for."""
-        return DataLoader(_Windows(self, self.heldout_shards, seed=None), batch_size=None)
+        return self._loader(self.heldout_shards, None)
 
-    def windows(self, sentences: Iterator[list[str]]) -> Iterator[LmBatch]:
-        """Cut sentences into windows until there are none left."""
+    def _loader(self, shards: Sequence[Path], seed: int | None) -> DataLoader[LmBatch]:
+        own = torch.Generator()  # else the loader would draw from the model's random numbers
+        return DataLoader(_Windows(self, shards, seed), batch_size=None, generator=own)
+
+    def progress(self) -> tuple[int, int]:
+        """The epoch that begins or, if a run is taken up again, goes on, and the windows of it that are done."""
+        if self.trainer is None:
+            return 0, 0
+        done = self.trainer.fit_loop.epoch_loop.batch_progress.current.ready
+        return self.trainer.current_epoch, done if done < self.steps_per_epoch else 0
+
+    def windows(self, sentences: Iterator[list[str]], skip: int = 0) -> Iterator[LmBatch]:
+        """Cut sentences into windows until there are none left; the first ``skip`` are passed over."""
         rows = [_Row() for _ in range(self.batch_size)]
         exhausted = False
-        while True:
+        for number in count():
             for row in rows:
                 while len(row) < self.window and not exhausted:
                     sentence = next(sentences, None)
@@ -123,7 +136,9 @@ class LmData(pl.LightningDataModule):
                         row.append(sentence)
             if not any(rows):
                 return
-            yield self._window([row.take(self.window) for row in rows])
+            cuts = [row.take(self.window) for row in rows]
+            if number >= skip:
+                yield self._window(cuts)
 
     def _window(self, cuts: Sequence[tuple[list[str], list[str], list[str], list[str]]]) -> LmBatch:
         n_steps = self.window
@@ -170,15 +185,14 @@ class _Windows(IterableDataset[LmBatch]):
     """Windows of some shards: once in order (``seed=None``), or for ever, in another order of shards each time."""
 
     def __init__(self, data: LmData, shards: Sequence[Path], seed: int | None) -> None:
-        self.data, self.shards, self.seed = data, list(shards), seed
-        self.shuffler = random.Random(seed)
+        self.data, self.shards, self.seed = data, shards, seed
 
     def __iter__(self) -> Iterator[LmBatch]:
-        return self.data.windows(self._sentences())
-
-    def _sentences(self) -> Iterator[list[str]]:
         if self.seed is None:
-            yield from chain.from_iterable(map(read_sentences, self.shards))
-        while self.seed is not None:
-            self.shuffler.shuffle(self.shards)
-            yield from chain.from_iterable(map(read_sentences, self.shards))
+            return self.data.windows(chain.from_iterable(map(read_sentences, self.shards)))
+        epoch, done = self.data.progress()
+        return self.data.windows(self._for_ever(random.Random(f"{self.seed}-{epoch}")), skip=done)
+
+    def _for_ever(self, chance: random.Random) -> Iterator[list[str]]:
+        while True:
+            yield from chain.from_iterable(map(read_sentences, chance.sample(self.shards, len(self.shards))))

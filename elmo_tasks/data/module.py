@@ -155,7 +155,8 @@ class TaskData(pl.LightningDataModule):
         return batches
 
     def _loader(self, items: list[Any], batches: list[list[int]]) -> DataLoader[Any]:
-        return DataLoader(items, batch_sampler=batches, collate_fn=self.collate)  # type: ignore[arg-type]
+        own = torch.Generator()  # else each loader would draw from the model's random numbers
+        return DataLoader(items, batch_sampler=batches, collate_fn=self.collate, generator=own)  # type: ignore[arg-type]
 
     def _lengths(self, split: str) -> list[tuple[int, ...]]:
         """The tokens of each text of each item, of a document all together."""

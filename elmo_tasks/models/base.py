@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -19,6 +19,13 @@ class TaskModel(Protocol):
 
     def decode(self, out: Any, batch: Any) -> Any:
         """Plain Python predictions, to be compared with ``batch.gold``."""
+
+
+@runtime_checkable
+class Carries(Protocol):
+    """A model with a state beside its parameters: ``carried``, tensors in lists and tuples, goes on when it does."""
+
+    carried: Any
 
 
 class Votes(Protocol):

@@ -45,14 +45,15 @@ class LanguageModel(nn.Module):
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self._states: dict[bool, list[State] | None] = {True: None, False: None}
+        self.carried: list[State] | None = None  # where the last training window ended
+        self._heldout: list[State] | None = None
 
     def forward(self, batch: LmBatch) -> LmOutput:
         """Read one window, from where this mode's last window ended."""
         n_steps, n_rows = batch.real.shape
         table = self.bilm.encoder(batch.char_ids)
         x = F.embedding(batch.words.flatten(1), table)  # [2, S * B, P]
-        states = self._states[self.training]
+        states = self.carried if self.training else self._heldout
         if states is None or states[0][0].shape[1] != n_rows:
             states = self.bilm.initial_states(n_rows)
         finals = []
@@ -60,14 +61,17 @@ class LanguageModel(nn.Module):
             out, final = lstm(F.dropout(x, self.dropout, self.training), [n_rows] * n_steps, state)
             x = out + x if self.bilm.options.skip_connections and k > 0 else out
             finals.append((final[0].detach(), final[1].detach()))
-        self._states[self.training] = finals
+        if self.training:
+            self.carried = finals
+        else:
+            self._heldout = finals
         hidden = F.dropout(x, self.dropout, self.training)
         return LmOutput(hidden.view(2, n_steps, n_rows, -1))
 
     def train(self, mode: bool = True) -> LanguageModel:
         """Held-out text starts from zeros each time it is read; the training state stays."""
         if not mode:
-            self._states[False] = None
+            self._heldout = None
         super().train(mode)
         return self
 

@@ -158,12 +158,12 @@ class TestState:
         model.zero_grad()
         out = model(steps(batch, 2, 4))
         out.hidden.sum().backward()  # would fail if it reached the first window's freed graph
-        assert all(not part.requires_grad for state in model._states[True] for part in state)
+        assert all(not part.requires_grad for state in model.carried for part in state)
 
     def test_each_evaluation_starts_from_zeros_and_leaves_the_training_state(self, model):
         batch, heldout = make_batch(n_steps=12), make_batch(n_steps=4, n_rows=2)
         undisturbed = [model.train()(steps(batch, *cut)).hidden for cut in ((0, 6), (6, 12))]
-        model._states = {True: None, False: None}
+        model.carried = model._heldout = None
         evaluations = []
         torch.testing.assert_close(model.train()(steps(batch, 0, 6)).hidden, undisturbed[0])
         for _ in range(2):

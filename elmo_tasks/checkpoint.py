@@ -1,0 +1,135 @@
+"""Where a killed run goes on: the whole state of training as tensors and JSON, in one file, without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import Checkpoint
+from pytorch_lightning.plugins.io import CheckpointIO
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from elmo_tasks.errors import UserError
+
+STATE = "state.safetensors"
+"""The file's name in the folder of a run."""
+
+
+class KeepState(Checkpoint):
+    """Saves the state of training after each dev scoring; a run that finds it goes on as if nothing had happened.
+
+    Random numbers are part of the state, so that on a CPU the run ends in the same weights as one that was not killed.
+
+    Args:
+        path: of the file, which is replaced in one rename.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.resumed_after: list[int] = []  # updates that were done when the run was taken up again
+        self._random: dict[str, Any] | None = None
+
+    def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
+        """Train, from the saved state if there is one.
+
+        Raises:
+            UserError: if the file is damaged or another model's.
+        """
+        if not self.path.exists():
+            trainer.fit(module, datamodule=data)
+            return
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=self.path)
+        except (KeyError, RuntimeError, ValueError) as error:
+            if self._random is None and self.resumed_after:  # it was read, and training had begun
+                raise
+            said = str(error).splitlines()[0]
+            raise UserError(f"{self.path}: no state of this run ({said}); force=true begins anew") from error
+
+    def discard(self) -> None:
+        """Forget the saved state."""
+        self.path.unlink(missing_ok=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        random = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
+        return {"random": random, "resumed_after": self.resumed_after}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
+
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        if self._random is not None:  # as late as possible: nothing else draws in between
+            torch.set_rng_state(self._random["cpu"].cpu())
+            torch.cuda.set_rng_state_all([state.cpu() for state in self._random["cuda"]])
+            self._random = None
+            self.resumed_after = [*self.resumed_after, trainer.global_step]
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if not trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:  # else the epoch's end is still to come
+            trainer.save_checkpoint(self.path)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        trainer.save_checkpoint(self.path)
+
+
+class TensorsAndJson(CheckpointIO):
+    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        tensors: dict[str, Tensor] = {}
+        text = json.dumps(_to_json(checkpoint, tensors))
+        path = Path(path)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_file(tensors, temporary, metadata={"state": text})
+            temporary.replace(path)
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"{path}: the state cannot be written ({error}); set paths.outputs") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        try:
+            with safe_open(path, framework="pt") as file:
+                state: dict[str, Any] = _from_json(json.loads(file.metadata()["state"]), file)
+                return state
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path}: damaged ({error}); force=true begins anew") from error
+
+    def remove_checkpoint(self, path: Any) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a tree of containers, numbers and texts; its tensors go to ``tensors`` under numbers."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name}
+    if isinstance(value, dict):  # pairs, since keys may be numbers
+        return {"dict": [[_to_json(key, tensors), _to_json(part, tensors)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_to_json(part, tensors) for part in value]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a state of type {type(value).__name__} cannot be saved")
+
+
+def _from_json(value: Any, file: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return file.get_tensor(content)
+    if kind == "dict":
+        return {_from_json(key, file): _from_json(part, file) for key, part in content}
+    parts = [_from_json(part, file) for part in content]
+    return parts if kind == "list" else tuple(parts)

@@ -1,0 +1,164 @@
+"""A run that is killed and started again ends as one that was not."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from elmo_tasks import train
+from elmo_tasks.checkpoint import STATE, TensorsAndJson
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import load
+
+LM = (
+    "task=lm",
+    "task.data.batch_size=64",
+    "task.model.n_samples=50",
+    "trainer.max_epochs=2",
+    "trainer.val_check_interval=4",
+    "bilm.options.lstm.dim=12",
+    "bilm.options.lstm.projection_dim=6",
+)
+
+
+class Killed(BaseException):
+    """Nothing handles it, as nothing handles a kill."""
+
+
+def kill_after(monkeypatch: Any, n_saves: int) -> None:
+    """The process ends right after the state was written for the nth time."""
+    saves = []
+    real = TensorsAndJson.save_checkpoint
+
+    def save(self: Any, *arguments: Any, **options: Any) -> None:
+        real(self, *arguments, **options)
+        saves.append(1)
+        if len(saves) == n_saves:
+            raise Killed
+
+    monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """Scores, curve without times, and weights of the only run below a folder."""
+    (row,) = load(folder / "rows", "finished")
+    curve = [{name: value for name, value in point.items() if name != "seconds"} for point in row["curve"]]
+    weights = load_file(folder / "runs" / row["run_id"] / "model.safetensors")
+    return {"row": row, "scores": row["scores"], "curve": curve, "weights": weights}
+
+
+def whole_and_killed(
+    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: Sequence[str], n_saves: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The outcome of a run, and of the same run killed and started again."""
+    train.run(composed(*overrides, f"paths.outputs={tmp_path / 'whole'}"))
+    again = composed(*overrides, f"paths.outputs={tmp_path / 'killed'}")
+    with monkeypatch.context() as patch:
+        kill_after(patch, n_saves)
+        with pytest.raises(Killed):
+            train.run(again)
+    assert not list((tmp_path / "killed" / "rows").glob("*.json"))
+    assert list((tmp_path / "killed" / "runs").glob(f"*/{STATE}"))
+    train.run(again)
+    assert not list((tmp_path / "killed" / "runs").glob(f"*/{STATE}"))
+    return outcome(tmp_path / "whole"), outcome(tmp_path / "killed")
+
+
+def assert_same(killed: dict[str, Any], whole: dict[str, Any]) -> None:
+    assert killed["curve"] == whole["curve"]
+    assert killed["scores"] == whole["scores"]
+    assert killed["weights"].keys() == whole["weights"].keys()
+    assert all(torch.equal(killed["weights"][name], whole["weights"][name]) for name in whole["weights"])
+    assert whole["row"]["resumed_after"] == []
+
+
+TASKS = [
+    ["task=ner", "elmo.placement=both"],  # dropout, early stopping
+    ["task=squad", "elmo.placement=input"],  # averaged weights
+    ["task=snli", "elmo.placement=none"],  # a learning rate that is halved
+    ["task=coref", "elmo.placement=none", "task.reader.max_training_sentences=3"],  # cut anew each epoch
+]
+
+
+@pytest.mark.parametrize("overrides", TASKS, ids=lambda overrides: overrides[0])
+@pytest.mark.parametrize("n_saves", [1, 2])
+def test_a_killed_run_goes_on_and_ends_in_the_same_weights(
+    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
+) -> None:
+    overrides = [*overrides, "trainer.max_epochs=3"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
+    assert len(whole["curve"]) == 3
+    assert_same(killed, whole)
+    assert killed["row"]["resumed_after"] == [killed["curve"][n_saves - 1]["step"]]
+
+
+@pytest.mark.parametrize("n_saves", range(1, 5))
+def test_a_language_model_goes_on_within_an_epoch_and_after_it(
+    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+) -> None:
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, LM, n_saves)
+    assert [point["step"] for point in whole["curve"]] == [4, 8, 14, 18]
+    assert_same(killed, whole)
+    assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
+
+
+def killed_run(composed: Any, monkeypatch: Any, *overrides: str) -> None:
+    with monkeypatch.context() as patch:
+        kill_after(patch, 1)
+        with pytest.raises(Killed):
+            train.run(composed(*overrides))
+
+
+def test_a_run_that_is_killed_twice_goes_on_twice(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    for _ in range(2):
+        killed_run(composed, monkeypatch, "trainer.max_epochs=3")
+    train.run(composed("trainer.max_epochs=3"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert row["resumed_after"] == [point["step"] for point in row["curve"][:2]]
+    assert row["seconds"]["fit"] >= row["curve"][-1]["seconds"] >= row["curve"][1]["seconds"]
+
+
+def test_force_begins_anew(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    killed_run(composed, monkeypatch)
+    train.run(composed("force=true"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert row["resumed_after"] == []
+
+
+def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    killed_run(composed, monkeypatch)
+    (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
+    state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(UserError, match=rf"{STATE}: damaged \(.*\); force=true begins anew$"):
+        train.run(composed())
+    assert not list((tmp_path / "outputs" / "rows").iterdir())
+
+
+def test_the_state_of_another_model_is_refused(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    killed_run(composed, monkeypatch, "task=sst5")
+    killed_run(composed, monkeypatch, "task=ner")
+    (other,), (state,) = ((tmp_path / "outputs" / "runs").glob(f"{task}*/{STATE}") for task in ("sst5", "ner"))
+    state.write_bytes(other.read_bytes())
+    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \(.*\); force=true begins anew$"):
+        train.run(composed("task=ner"))
+
+
+def test_what_is_no_tensor_number_text_or_container_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a state of type complex cannot be saved"):
+        TensorsAndJson().save_checkpoint({"a": [1j]}, tmp_path / STATE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    shared = torch.arange(6.0).view(2, 3)
+    state = {
+        "numbers": {0: 1, 7: 0.1 + 0.2, "x": None, "inf": float("inf"), "yes": True},
+        "nested": [(1, [shared.t()]), (), [], {}],
+        "types": [torch.tensor(3, dtype=torch.uint8), torch.tensor([], dtype=torch.bfloat16), shared],
+    }
+    TensorsAndJson().save_checkpoint(state, tmp_path / STATE)
+    found = TensorsAndJson().load_checkpoint(tmp_path / STATE)
+    assert repr(found) == repr(state)

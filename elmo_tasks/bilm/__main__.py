@@ -1,0 +1,34 @@
+"""``python -m elmo_tasks.bilm dump TEXT OUT.hdf5``: all layers of a text, for other frameworks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from elmo_tasks.bilm.dump import dump
+from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.errors import UserError
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m elmo_tasks.bilm")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("dump", help="write all layers of a text in bilm-tf's HDF5 layout")
+    command.add_argument(
+        "text", type=Path, help="one tokenised sentence a line, plain, .xz, .gz or .bz2"
+    )
+    command.add_argument("out", type=Path, help="dataset K has the layers [L, T, D] of line K, from 0")
+    command.add_argument("--bilm", default="mini", help="mini, or a folder with options.json and weights.hdf5")
+    command.add_argument("--state", default="reset", choices=("reset", "carry"))
+    chosen = parser.parse_args(arguments)
+    try:
+        n_tokens = dump(BiLM.load(chosen.bilm), chosen.text, chosen.out, chosen.state)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    print(f"{chosen.out}: {n_tokens:,} tokens")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -5,9 +5,10 @@ Ids on the way into the network are bilm-tf's plus one, so that 0 is free for po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -33,15 +34,25 @@ PADDING = _PADDING_ID + 1
 def character_ids(word: str) -> tuple[int, ...]:
     """The ids of one word, both word marks included, without the filling up to 50.
 
-    ``<S>`` and ``</S>`` stand for the sentence marks. Of a longer word the first 48 bytes count.
+    ``<S>`` and ``</S>`` stand for the sentence marks. Letters and their marks are composed (NFC), so that a word has
+    one spelling; of a longer word the first 48 bytes count.
     """
     if word == BEGIN_SENTENCE:
         inner: Sequence[int] = (_BEGIN_SENTENCE_ID,)
     elif word == END_SENTENCE:
         inner = (_END_SENTENCE_ID,)
     else:
-        inner = word.encode("utf-8", "ignore")[: MAX_CHARACTERS - 2]
+        inner = _bytes(word)[: MAX_CHARACTERS - 2]
     return tuple(i + 1 for i in (_BEGIN_WORD_ID, *inner, _END_WORD_ID))
+
+
+def cut_words(words: Iterable[str]) -> list[str]:
+    """The words that lose their end, in order, each once."""
+    return [word for word in dict.fromkeys(words) if len(word) > 12 and len(_bytes(word)) > MAX_CHARACTERS - 2]
+
+
+def _bytes(word: str) -> bytes:
+    return (word if word.isascii() else normalize("NFC", word)).encode("utf-8", "ignore")
 
 
 def character_id_table(words: Sequence[str], extra: int = 0) -> Tensor:

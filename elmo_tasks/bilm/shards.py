@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from elmo_tasks.errors import UserError
 
-VERSION = 1
+VERSION = 2
 
 _INDEX = np.dtype([("key", "V16"), ("start", "<i8"), ("rows", "<i8")])
 _GIGABYTE = 1e9

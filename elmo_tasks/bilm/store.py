@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, MAX_CHARACTERS, cut_words
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.bilm.shards import VERSION, Array, Shards
 from elmo_tasks.errors import UserError
@@ -79,6 +79,7 @@ class LayerStore:
         total, new = (sum(map(len, part.values())) for part in (wanted, missing))
         if new:
             _announce(self.shards.reserve(new, self.limit_gb), self.progress)
+            _announce_cut((word for sentence in missing.values() for word in sentence), self.progress)
             self._compute(missing, new)
         return Filled(computed=new, read=total - new)
 
@@ -149,6 +150,7 @@ class TokenStore:
         }
         if missing:
             _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
+            _announce_cut((word for (word,) in missing.values()), self.progress)
             with _bar(len(missing), self.progress) as bar, torch.no_grad():
                 for keys in _portions(missing):
                     vectors = self.bilm.encoder.encode([missing[key][0] for key in keys])
@@ -199,6 +201,13 @@ def _portions(missing: dict[bytes, Sequence[str]]) -> Iterator[list[bytes]]:
 def _announce(text: str, progress: bool) -> None:
     if progress:
         tqdm.write(f"layer store: {text}")
+
+
+def _announce_cut(words: Iterable[str], progress: bool) -> None:
+    cut = cut_words(words) if progress else []
+    if cut:
+        limit = MAX_CHARACTERS - 2
+        _announce(f"words longer than {limit} bytes, which lose their end: {len(cut):,}, such as {cut[0][:60]!r}", True)
 
 
 def _bar(total: int, progress: bool) -> tqdm[Any]:

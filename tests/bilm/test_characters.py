@@ -1,7 +1,9 @@
+from unicodedata import normalize
+
 import pytest
 import torch
 
-from elmo_tasks.bilm.chars import character_id_table, character_ids
+from elmo_tasks.bilm.chars import character_id_table, character_ids, cut_words
 
 # bilm-tf: 256 begin of sentence, 257 end of sentence, 258 begin of word, 259 end of word, 260 filling; all plus one
 
@@ -30,6 +32,18 @@ def test_a_word_of_48_bytes_is_whole_and_of_49_loses_its_last_byte():
 def test_a_long_word_is_cut_inside_a_character():
     ids = character_ids("a" * 47 + "é")
     assert ids == (259, *[98] * 47, 196, 260)  # C3 without its A9
+
+
+@pytest.mark.parametrize("word", ["é", "한국", "ệ", "naïve"])
+def test_composed_and_decomposed_spellings_are_one_word(word):
+    assert character_ids(normalize("NFD", word)) == character_ids(word)
+    assert normalize("NFD", word) != word
+
+
+def test_words_that_lose_their_end_are_named_once_in_order():
+    longest, korean = "a" * 48, "한" * 16
+    words = ["b" * 49, longest, "é" * 25, korean, normalize("NFD", korean), korean + "a", "b" * 49, "é" * 24, "short"]
+    assert cut_words(words) == ["b" * 49, "é" * 25, korean + "a"]
 
 
 def test_lone_surrogates_are_left_out():

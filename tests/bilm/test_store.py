@@ -10,6 +10,7 @@ import torch
 import elmo_tasks.bilm.shards as shards_module
 import elmo_tasks.bilm.store as store_module
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.shards import VERSION
 from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
 from elmo_tasks.errors import UserError
 
@@ -164,7 +165,18 @@ def fill_the_index_with_other_json(shard):
 
 def give_the_index_another_version(shard):
     data = shard.with_suffix(".idx").read_bytes()
-    shard.with_suffix(".idx").write_bytes(data.replace(b'"version": 1', b'"version": 9'))
+    shard.with_suffix(".idx").write_bytes(data.replace(f'"version": {VERSION}'.encode(), b'"version": 9'))
+
+
+@pytest.mark.parametrize("store_of", [LayerStore, TokenStore])
+def test_words_that_lose_their_end_are_announced_once(tiny_bilm, tmp_path, capsys, store_of):
+    store = store_of(tmp_path, tiny_bilm, dtype="float32", progress=True)
+    store.fill([["short", "a" * 48]])
+    assert "lose their end" not in capsys.readouterr().out
+    for _ in range(2):
+        store.fill([["b" * 70, "short"], ["b" * 70, "c" * 49]])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "lose their end" in line]
+    assert line == f"layer store: words longer than 48 bytes, which lose their end: 2, such as '{'b' * 60}'"
 
 
 @pytest.mark.parametrize(

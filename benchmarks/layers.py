@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.nn.crf import CRF
 from elmo_tasks.nn.gru import BiGRU
-from elmo_tasks.nn.highway_lstm import AlternatingLSTM
+from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
 
 N_TURNS = 6
 
@@ -44,26 +44,40 @@ def line(name: str, ours: float, plain: float, difference: float, n_tokens: int)
     print(f"{name:34}{ours:9.1f}{plain:9.1f}{plain / ours:8.2f}{tokens}{difference:12.1e}", flush=True)
 
 
+class PlainCell(nn.Module):
+    """One step of a :class:`HighwayLSTM`, as it is usually written."""
+
+    def __init__(self, layer: HighwayLSTM) -> None:
+        super().__init__()
+        n_cells, width = layer.highway.shape
+        self.of_input, self.of_hidden = nn.Linear(width, 6 * n_cells, bias=False), nn.Linear(n_cells, 5 * n_cells)
+        self.of_input.weight.data = torch.cat([layer.of_input, layer.highway]).detach()
+        self.of_hidden.weight.data, self.of_hidden.bias.data = layer.of_hidden.detach(), layer.bias.detach()
+
+    def forward(self, word: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        i, f, o, r, g, highway = self.of_input(word).chunk(6, dim=1)
+        of_i, of_f, of_o, of_r, of_g = self.of_hidden(hidden).chunk(5, dim=1)
+        cell = torch.sigmoid(i + of_i) * torch.tanh(g + of_g) + torch.sigmoid(f + of_f) * cell
+        gate = torch.sigmoid(r + of_r)
+        return gate * torch.sigmoid(o + of_o) * torch.tanh(cell) + (1 - gate) * highway, cell
+
+
 class PlainAlternatingLSTM(nn.Module):
-    """The layers of an :class:`AlternatingLSTM`, a step at a time, as autograd differentiates it."""
+    """The layers of an :class:`AlternatingLSTM`, a step at a time: a loop over modules."""
 
     def __init__(self, ours: AlternatingLSTM) -> None:
         super().__init__()
-        self.layers = ours.layers
+        self.cells = nn.ModuleList(PlainCell(layer) for layer in ours.layers)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         n_texts, n_tokens, _ = x.shape
-        for k, layer in enumerate(self.layers):
-            n_cells = len(layer.highway)  # type: ignore[arg-type]
-            h = c = x.new_zeros(n_texts, n_cells)
-            outputs = [h] * n_tokens
+        for k, cell_of_layer in enumerate(self.cells):
+            hidden = cell = x.new_zeros(n_texts, cell_of_layer.of_hidden.in_features)  # type: ignore[union-attr, arg-type]
+            outputs = [hidden] * n_tokens
             for t in reversed(range(n_tokens)) if k % 2 else range(n_tokens):
-                word, real = x[:, t], mask[:, t : t + 1]
-                gates = word @ layer.of_input.t() + h @ layer.of_hidden.t() + layer.bias  # type: ignore[operator]
-                i, f, o, r = torch.sigmoid(gates[:, : 4 * n_cells]).chunk(4, dim=1)
-                c = torch.where(real, i * torch.tanh(gates[:, 4 * n_cells :]) + f * c, 0.0)
-                h = torch.where(real, r * o * torch.tanh(c) + (1 - r) * (word @ layer.highway.t()), 0.0)  # type: ignore[operator]
-                outputs[t] = h
+                real = mask[:, t : t + 1]
+                hidden, cell = (torch.where(real, part, 0.0) for part in cell_of_layer(x[:, t], hidden, cell))
+                outputs[t] = hidden
             x = torch.stack(outputs, dim=1)
         return x
 

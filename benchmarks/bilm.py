@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from memory import peak_megabytes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -159,9 +160,11 @@ def main(arguments: list[str]) -> None:
         bilm = BiLM.load("mini") if options is None else BiLM(options).eval().requires_grad_(False)
         with torch.no_grad():
             bilm.layers(sentences[:N_ROWS])
+            before = peak_megabytes()
             ours, layers = best_of_three(partial(bilm.layers, sentences))
             words = list(dict.fromkeys(word for s in sentences for word in s))
             of_encoder, _ = best_of_three(partial(bilm.encoder.encode, words))
+            memory = peak_megabytes() - before
             plain, expected = seconds(partial(plain_layers, bilm, sentences))
         difference = max(float((a - b).abs().max()) for a, b in zip(layers, expected, strict=True))
         for_words, for_lstm = flops(bilm, sentences)
@@ -170,7 +173,7 @@ def main(arguments: list[str]) -> None:
             f"{size:9}{n_tokens / ours:9,.0f} tokens/s, plain {n_tokens / plain:6,.0f}: {plain / ours:5.1f} times; "
             f"difference {difference:.0e}; encoder {of_encoder / ours:.0%} of the time "
             f"({for_words / of_encoder:.0f} GFLOP/s), LSTM {for_lstm / (ours - of_encoder):.0f} GFLOP/s, "
-            f"together {rate / peak:.0%} of the best products",
+            f"together {rate / peak:.0%} of the best products; at most {memory:,.0f} MB more than with one batch",
             flush=True,
         )
 

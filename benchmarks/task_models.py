@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
+from memory import peak_megabytes
 from torch import nn
 
 from elmo_tasks.allocator import keep_large_blocks
@@ -129,12 +130,6 @@ def memory_of_longest_document(scale: str, overrides: Sequence[str]) -> tuple[fl
     with torch.no_grad():
         model.eval()(data.collate([longest]))
     return before, trained, peak_megabytes(), len(longest.speakers)
-
-
-def peak_megabytes() -> float:
-    """The largest resident memory of this process so far (Linux; its ru_maxrss would include the parent's)."""
-    status = Path("/proc/self/status").read_text("utf-8")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 def print_memory(overrides: Sequence[str]) -> None:

@@ -516,10 +516,10 @@ def sigmoid(x):
 
 
 def highway_lstm(layer, x):
-    h = c = np.zeros(layer.hidden)
+    h = c = np.zeros(len(layer.highway))
     out = []
     for word in x:
-        *of_gates, highway = np.split(numbers(layer.of_input) @ word, 6)
+        of_gates, highway = np.split(numbers(layer.of_input) @ word, 5), numbers(layer.highway) @ word
         of_state = np.split(numbers(layer.of_hidden) @ h + numbers(layer.bias), 5)
         i, f, o, r, g = (a + b for a, b in zip(of_gates, of_state, strict=True))
         c = sigmoid(i) * np.tanh(g) + sigmoid(f) * c

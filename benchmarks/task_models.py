@@ -1,4 +1,6 @@
-"""What a training step of each task model costs: ``python benchmarks/task_models.py [scale=cpu] [KEY=VALUE ...]``.
+"""What a training step of each task model costs.
+
+``python benchmarks/task_models.py [scale=cpu] [only=srl,coref] [KEY=VALUE ...]``
 
 For each task: milliseconds a step (median) without ELMo and with ELMo at both places, the layers coming from the store;
 tokens a second; what share of the step ELMo takes (all that a step with it costs more: reading layers, mixing, wider
@@ -85,10 +87,10 @@ def cost_of_steps(cfg: dict[str, Any]) -> tuple[float, float, float]:
     return making, making + stepping, tokens
 
 
-def print_steps(scale: str, overrides: Sequence[str]) -> None:
+def print_steps(tasks: Sequence[str], scale: str, overrides: Sequence[str]) -> None:
     print(f"\nscale={scale}, ms a training step")
     print(f"{'task':8}{'none':>9}{'both':>9}{'tokens/s':>10}{'ELMo share':>12}{'of it reading':>15}")
-    for task in TASKS:
+    for task in tasks:
         keys = [f"task={task}", f"scale={scale}", *overrides]
         making, plain, _ = cost_of_steps(configured([*keys, "elmo.placement=none"]))
         reading, with_elmo, tokens = cost_of_steps(configured([*keys, "elmo.placement=both"]))
@@ -154,13 +156,14 @@ def in_a_fresh_process(measure: Callable[..., Any], *arguments: Any) -> Any:
 
 def main(arguments: list[str]) -> None:
     scales = [a.removeprefix("scale=") for a in arguments if a.startswith("scale=")] or ["cpu", "paper"]
+    tasks = [task for a in arguments if a.startswith("only=") for task in a.removeprefix("only=").split(",")] or TASKS
     with tempfile.TemporaryDirectory() as outputs:
-        overrides = [a for a in arguments if not a.startswith("scale=")]
+        overrides = [a for a in arguments if not a.startswith(("scale=", "only="))]
         overrides += [f"paths.outputs={outputs}", "trainer.progress=false", "trainer.accelerator=cpu"]
         keep_large_blocks()
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
         for scale in scales:
-            print_steps(scale, overrides)
+            print_steps(tasks, scale, overrides)
         print_memory(overrides)
 
 

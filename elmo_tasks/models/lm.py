@@ -57,7 +57,8 @@ class LanguageModel(nn.Module):
         if states is None or states[0][0].shape[1] != n_rows:
             states = self.bilm.initial_states(n_rows)
         finals = []
-        for k, (lstm, state) in enumerate(zip(self.bilm.lstms, states, strict=True)):
+        for k, (lstm, (h, c)) in enumerate(zip(self.bilm.lstms, states, strict=True)):
+            state = h.to(x.device), c.to(x.device)  # a saved one comes back on the CPU
             out, final = lstm(F.dropout(x, self.dropout, self.training), [n_rows] * n_steps, state)
             x = out + x if self.bilm.options.skip_connections and k > 0 else out
             finals.append((final[0].detach(), final[1].detach()))

@@ -34,6 +34,7 @@ class KeepState(Checkpoint):
         self.path = path
         self.resumed_after: list[int] = []  # updates that were done when the run was taken up again
         self._random: dict[str, Any] | None = None
+        self._stopped = False  # early, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
         """Train, from the saved state if there is one.
@@ -58,10 +59,14 @@ class KeepState(Checkpoint):
 
     def state_dict(self) -> dict[str, Any]:
         random = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
-        return {"random": random, "resumed_after": self.resumed_after}
+        return {"random": random, "resumed_after": self.resumed_after, "stopped": self._stopped}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
+        self._stopped = state_dict["stopped"]
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        trainer.should_stop = trainer.should_stop or self._stopped
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         if self._random is not None:  # as late as possible: nothing else draws in between
@@ -75,6 +80,7 @@ class KeepState(Checkpoint):
             trainer.save_checkpoint(self.path)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._stopped = trainer.should_stop
         trainer.save_checkpoint(self.path)
 
 

@@ -105,6 +105,17 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
     assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
 
 
+@pytest.mark.parametrize(("patience", "n_epochs"), [("null", 2), ("1", 4)])
+def test_a_run_that_is_killed_when_training_is_over_trains_no_more(
+    composed: Any, tmp_path: Path, monkeypatch: Any, patience: str, n_epochs: int
+) -> None:
+    overrides = [f"trainer.patience={patience}", f"trainer.max_epochs={n_epochs}", "task.optimizer.lr=0.0"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves=2)
+    assert len(whole["curve"]) == 2
+    assert_same(killed, whole)
+    assert killed["row"]["resumed_after"] == []
+
+
 def killed_run(composed: Any, monkeypatch: Any, *overrides: str) -> None:
     with monkeypatch.context() as patch:
         kill_after(patch, 1)

@@ -159,9 +159,9 @@ class TaskData(pl.LightningDataModule):
         return DataLoader(items, batch_sampler=batches, collate_fn=self.collate, generator=own)  # type: ignore[arg-type]
 
     def _lengths(self, split: str) -> list[tuple[int, ...]]:
-        """The tokens of each text of each item, of a document all together."""
+        """The tokens of each text of each item; of a document one number, those of all its sentences padded."""
         lengths = [tuple(map(len, self.reader.texts(item))) for item in self.items[split]]
-        return [(sum(item),) for item in lengths] if isinstance(self.reader, DocumentReader) else lengths
+        return [(len(n) * max(n),) for n in lengths] if isinstance(self.reader, DocumentReader) else lengths
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""

@@ -1,4 +1,4 @@
-"""Dropout, element by element and by text. PyTorch's own draws its numbers ten times more slowly on a CPU."""
+"""Dropout, element by element and by text. PyTorch's own draws its numbers several times more slowly on a CPU."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        if not 0 <= p < 1:
-            raise UserError(f"a dropout rate of {p}: expected a number from 0 to below 1")
-        self.p = p
+        self.p = dropout_rate(p)
 
     def forward(self, x: Tensor) -> Tensor:
         """Any shape to the same."""
@@ -32,6 +30,17 @@ class VariationalDropout(Dropout):
         if not self.training or self.p == 0:
             return x
         return x * dropout_mask(x, torch.Size((x.shape[0], 1, x.shape[2])), self.p)
+
+
+def dropout_rate(p: float) -> float:
+    """The rate itself.
+
+    Raises:
+        UserError: if it is none.
+    """
+    if not 0 <= p < 1:
+        raise UserError(f"a dropout rate of {p}: expected a number from 0 to below 1")
+    return p
 
 
 def dropout_mask(like: Tensor, shape: torch.Size, p: float) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from elmo_tasks.bilm.pack import Packing, steps_of
-from elmo_tasks.nn.dropout import dropout_mask
+from elmo_tasks.nn.dropout import dropout_mask, dropout_rate
 from elmo_tasks.nn.linear import linear, product, product_and_sum_with, product_with, weight_gradient
 
 
@@ -33,7 +33,7 @@ class AlternatingLSTM(nn.Module):
 
     def __init__(self, input_dim: int, hidden: int, n_layers: int, dropout: float) -> None:
         super().__init__()
-        self.dim, self.dropout = hidden, dropout
+        self.dim, self.dropout = hidden, dropout_rate(dropout)
         self.layers = nn.ModuleList(HighwayLSTM(hidden if k else input_dim, hidden) for k in range(n_layers))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.data.words import WordVectors
+from elmo_tasks.errors import UserError
 
 FILES = {"train": "train", "dev": "dev", "test": "test"}
 
@@ -154,10 +155,11 @@ def test_a_batch_moves_with_all_its_tensors(data_of):
 def documents(tmp_path):
     """Data of coreference documents of some numbers of sentences, cut to three in training."""
 
-    def documents(*n_sentences):
+    def documents(*n_sentences, last=1, batch_tokens=1000):
         lines = []
         for k, n in enumerate(n_sentences):
             rows = [f"d{k}\t0\t0\td{k}s{s}\tX\t*\t-\t-\t-\t-\t*\t({s % 2})\n" for s in range(n)]
+            rows[-1] = rows[-1] * last
             lines.append(f"#begin document (d{k}); part 000\n" + "\n".join(rows) + "\n#end document\n")
         for split in FILES:
             (tmp_path / split).write_text("".join(lines), "utf-8")
@@ -170,7 +172,7 @@ def documents(tmp_path):
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,
             batch_size=1,
-            batch_tokens=1000,
+            batch_tokens=batch_tokens,
             seed=1,
         )
         data.read()
@@ -194,3 +196,9 @@ def test_a_batch_is_a_document_whose_rows_are_sentences_and_each_epoch_sees_anot
     assert {name for name, first in seen if first != "0"} == {"d1", "d3"}
     assert len({first for name, first in seen if name == "d1"}) > 4
     assert sorted(len(document) for document in contents(data.batches("dev"))) == [2, 3, 20, 30]
+
+
+def test_of_a_document_the_padding_of_its_sentences_counts_as_tokens(documents):
+    documents(10, 4, last=5, batch_tokens=10 * 5)
+    with pytest.raises(UserError, match=r"an item of the train split has 50 tokens, more than a batch may have"):
+        documents(10, 4, last=5, batch_tokens=10 * 5 - 1)

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from elmo_tasks.bilm.pack import Packing
+from elmo_tasks.errors import UserError
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
 
 SHAPES = pytest.mark.parametrize(
@@ -170,6 +171,12 @@ def test_nothing_is_dropped_in_evaluation_or_at_rate_zero(shake, training, dropo
     model = shake(AlternatingLSTM(3, 4, 2, dropout=dropout)).train(training)
     x, mask = texts([2, 5], 5)
     torch.testing.assert_close(model(x, mask), text_by_text(model, x, mask), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_what_is_no_rate_is_refused(rate):
+    with pytest.raises(UserError, match=f"a dropout rate of {rate}: expected a number from 0 to below 1"):
+        AlternatingLSTM(3, 4, 1, dropout=rate)
 
 
 def test_a_second_pass_back_through_the_same_graph_adds_the_same_gradients(shake):

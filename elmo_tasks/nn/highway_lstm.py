@@ -43,10 +43,10 @@ class AlternatingLSTM(nn.Module):
         packing = Packing.of(lengths[order].tolist())
         rows, positions = order[packing.rows.to(x.device)], packing.positions.to(x.device)
         turned = _turned(packing).to(x.device)
-        out = x[rows, positions[0]]  # [N, E], from left to right
+        out = x.flatten(0, 1).index_select(0, rows * x.shape[1] + positions[0])  # [N, E], from left to right
         dropping = self.training and self.dropout > 0
         for k, layer in enumerate(self.layers):
-            read = out[turned] if k else out  # the way the layer reads
+            read = out.index_select(0, turned) if k else out  # the way the layer reads
             keep = dropout_mask(out, torch.Size((len(x), self.dim)), self.dropout) if dropping else None
             out = layer(read, packing.batch_sizes, keep)
         direction = (len(self.layers) - 1) % 2

@@ -3,6 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from oracles import linear, mixes, numbers, softmax
 
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table, character_ids
@@ -52,19 +53,6 @@ def bidaf(placement="both", max_answer_tokens=4, hidden=3, linear=5):
     )
 
 
-def numbers(tensor):
-    return tensor.detach().double().numpy()
-
-
-def softmax(scores):
-    exponentials = np.exp(scores - scores.max())
-    return exponentials / exponentials.sum()
-
-
-def linear(layer, x):
-    return numbers(layer.weight) @ x + numbers(layer.bias)
-
-
 def gru(layer, x):
     """Both directions, step by step."""
     out = []
@@ -103,10 +91,7 @@ def encoded(model, text, row):
     n = len(text.tokens[row])
     words = numbers(model.words.weight)[text.word_ids[row, :n].numpy()]
     of_characters = np.array([characters(model.characters, word) for word in text.tokens[row]])
-    mixed = {
-        place: float(mix.gamma) * np.einsum("l,ltd->td", softmax(numbers(mix.w)), numbers(text.layers[row, :, :n]))
-        for place, mix in model.elmo.mixes.items()
-    }
+    mixed = mixes(model, text, row)
     x = np.concatenate([words, of_characters, *[m for place, m in mixed.items() if place == "input"]], axis=1)
     return np.concatenate([gru(model.encoder, x), *[m for place, m in mixed.items() if place == "output"]], axis=1)
 

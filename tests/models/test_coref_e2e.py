@@ -3,6 +3,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import torch
+from oracles import bilstm, mixes, numbers, softmax
 
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table, character_ids
@@ -58,33 +59,6 @@ def coref(shake, placement="both", **other):
     return shake(model, std=0.4).double()
 
 
-def numbers(tensor):
-    return tensor.detach().double().numpy()
-
-
-def softmax(scores):
-    exponentials = np.exp(scores - scores.max())
-    return exponentials / exponentials.sum()
-
-
-def lstm(layer, x):
-    """Both directions, step by step."""
-    out = []
-    for direction, steps in ((layer.left_to_right, x), (layer.right_to_left, x[::-1])):
-        w_in, w_h, b_in, b_h = (
-            numbers(getattr(direction, f"{name}_l0")) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        h = c = np.zeros(direction.hidden_size)
-        states = []
-        for step in steps:
-            i, f, g, o = np.split(w_in @ step + b_in + w_h @ h + b_h, 4)
-            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
-            h = np.tanh(c) / (1 + np.exp(-o))
-            states.append(h)
-        out.append(states if direction is layer.left_to_right else states[::-1])
-    return np.concatenate(out, axis=1)
-
-
 def characters(cnn, word):
     """The strongest response of each filter to a word."""
     x, strongest = numbers(cnn.embedding.weight)[list(character_ids(word))], []
@@ -102,14 +76,11 @@ def words_of(model, text):
     all_x, all_h = [], []
     for row, tokens in enumerate(text.tokens):
         n = len(tokens)
-        mixed = {
-            place: float(mix.gamma) * np.einsum("l,ltd->td", softmax(numbers(mix.w)), numbers(text.layers[row, :, :n]))
-            for place, mix in model.elmo.mixes.items()
-        }
+        mixed = mixes(model, text, row)
         x = [numbers(model.words.weight)[text.word_ids[row, :n].numpy()]]
         x += [np.array([characters(model.characters, word) for word in tokens])]
         x = np.concatenate(x + [m for place, m in mixed.items() if place == "input"], axis=1)
-        h = [lstm(model.encoder, x)] + [m for place, m in mixed.items() if place == "output"]
+        h = [bilstm(model.encoder, x)] + [m for place, m in mixed.items() if place == "output"]
         all_x.append(x)
         all_h.append(np.concatenate(h, axis=1))
     return np.concatenate(all_x), np.concatenate(all_h)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from oracles import bilstm, linear, mixes, numbers, softmax
 
 from elmo_tasks.batch import Text
 from elmo_tasks.data.snli import SnliBatch
@@ -35,47 +36,13 @@ def esim(placement="both"):
     )
 
 
-def numbers(tensor):
-    return tensor.detach().double().numpy()
-
-
-def softmax(scores):
-    exponentials = np.exp(scores - scores.max())
-    return exponentials / exponentials.sum()
-
-
-def linear(layer, x):
-    return numbers(layer.weight) @ x + numbers(layer.bias)
-
-
-def lstm(layer, x):
-    """Both directions, step by step."""
-    out = []
-    for direction, steps in ((layer.left_to_right, x), (layer.right_to_left, x[::-1])):
-        w_in, w_h, b_in, b_h = (
-            numbers(getattr(direction, f"{name}_l0")) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        h = c = np.zeros(direction.hidden_size)
-        states = []
-        for step in steps:
-            i, f, g, o = np.split(w_in @ step + b_in + w_h @ h + b_h, 4)
-            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
-            h = np.tanh(c) / (1 + np.exp(-o))
-            states.append(h)
-        out.append(states if direction is layer.left_to_right else states[::-1])
-    return np.concatenate(out, axis=1)
-
-
 def encoded(model, text, row):
     """One sentence's words in context, with ELMo on either side of the biLSTM where the model has it."""
     n = int(text.mask[row].sum())
     words = numbers(model.words.weight)[text.word_ids[row, :n].numpy()]
-    mixed = {
-        place: float(mix.gamma) * np.einsum("l,ltd->td", softmax(numbers(mix.w)), numbers(text.layers[row, :, :n]))
-        for place, mix in model.elmo.mixes.items()
-    }
+    mixed = mixes(model, text, row)
     x = np.concatenate([words, *[m for place, m in mixed.items() if place == "input"]], axis=1)
-    return np.concatenate([lstm(model.encoder, x), *[m for place, m in mixed.items() if place == "output"]], axis=1)
+    return np.concatenate([bilstm(model.encoder, x), *[m for place, m in mixed.items() if place == "output"]], axis=1)
 
 
 def pooled(model, sentence, other):
@@ -86,7 +53,7 @@ def pooled(model, sentence, other):
         aligned = sum(weight * b for weight, b in zip(weights, other, strict=True))
         enhanced = np.concatenate([a, aligned, a - aligned, a * aligned])
         compared.append(np.maximum(linear(model.projection[0], enhanced), 0))
-    composed = lstm(model.composition, compared)
+    composed = bilstm(model.composition, compared)
     return [sum(composed) / len(composed), composed.max(axis=0)]
 
 

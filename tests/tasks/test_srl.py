@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from oracles import numbers
 
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.store import Filled, LayerStore
@@ -505,10 +506,6 @@ def labeller(placement="both", n_layers=3):
         n_layers=n_layers,
         dropout=0.5,
     )
-
-
-def numbers(tensor):
-    return tensor.detach().double().numpy()
 
 
 def sigmoid(x):

@@ -3,6 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from oracles import softmax
 
 from elmo_tasks.batch import Text
 from elmo_tasks.data.sst5 import SstBatch, SstItem, SstReader, parse_tree
@@ -167,11 +168,6 @@ def test_the_real_treebank_has_its_published_sizes(shared, file, labels, tokens,
     assert [n for _, n in sorted(Counter(tree[-1].label for tree in trees).items())] == labels
     assert sum(len(tree[-1].tokens) for tree in trees) == tokens
     assert sum(map(len, trees)) == nodes
-
-
-def softmax(scores):
-    exponentials = np.exp(scores - scores.max())
-    return exponentials / exponentials.sum()
 
 
 @pytest.mark.parametrize("placement", ["none", "both"])

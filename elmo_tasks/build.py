@@ -51,6 +51,7 @@ def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
             f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
         )
     bilm = BiLM.load(path or name)
+    bilm.precision = cfg["bilm"]["precision"]
     expected = BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={name}")
     if name != "mini" and bilm.options != expected:
         raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")

@@ -71,6 +71,7 @@ RULES: dict[str, tuple[str, Check]] = {
     "elmo.layer_norm": _FLAG,
     "bilm.path": _optional(_TEXT),
     "bilm.state": _choice("reset", "carry", "warm"),
+    "bilm.precision": _choice("float32", "bfloat16"),
     "bilm.store.keep": _choice("layers", "tokens"),
     "bilm.store.dtype": _choice("float16", "float32"),
     "bilm.store.limit_gb": _number(0, math.inf, above=True),

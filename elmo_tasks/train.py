@@ -128,7 +128,8 @@ def folder_of_run(cfg: dict[str, Any], run_id: str) -> Path:
 def describe_bilm(cfg: dict[str, Any], bilm: BiLM) -> dict[str, Any]:
     """What of the biLM can change a score."""
     part = {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]}
-    return part | {"dtype": cfg["bilm"]["store"]["dtype"], "warm": bilm.warm_digest}
+    part |= {"dtype": cfg["bilm"]["store"]["dtype"], "warm": bilm.warm_digest}
+    return part if bilm.precision == "float32" else part | {"precision": bilm.precision}
 
 
 def experiment(

@@ -68,10 +68,11 @@ class ProjectedLSTM(nn.Module):
         scale[1], shift[2] = 2.0, 1.0
         bias = ((self.bias + shift.flatten()) * scale.flatten()).to(x.dtype)
         weight = (self.weight * scale.flatten()).to(x.dtype)
-        if not torch.is_grad_enabled() and device == "cpu" and x.dtype == self.bias.dtype:
+        w_projection = self.w_projection.to(x.dtype)
+        if not torch.is_grad_enabled() and device == "cpu":
             clips = (self.cell_clip, self.proj_clip)
             of_direction = (
-                read(x[k], weight[k], bias[k], self.w_projection[k], batch_sizes, (state[0][k], state[1][k]), clips)
+                read(x[k], weight[k], bias[k], w_projection[k], batch_sizes, (state[0][k], state[1][k]), clips)
                 for k in (0, 1)
             )
             out, hidden, cell = map(torch.stack, zip(*of_direction, strict=True))
@@ -81,7 +82,7 @@ class ProjectedLSTM(nn.Module):
         out, hidden, cell = _Recurrence.apply(  # type: ignore[no-untyped-call]
             gates,
             weight[:, self.input_dim :],
-            self.w_projection.to(x.dtype),
+            w_projection,
             *state,
             list(batch_sizes),
             self.cell_clip,

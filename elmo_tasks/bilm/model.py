@@ -36,11 +36,13 @@ class BiLM(nn.Module):
     * ``reset`` (default): every sentence starts from zeros, so its layers depend on nothing but its tokens;
     * ``warm``: every sentence starts from one fixed state, the one left by :meth:`warm_up`;
     * ``carry``: row k of a call starts where row k of the call before ended, as bilm-tf runs.
+
+    With ``precision = "bfloat16"`` :meth:`layers` multiplies in 16 bits; sums, gates and states keep 32.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
         super().__init__()
-        self.options = options
+        self.options, self.precision = options, "float32"
         self.encoder = TokenEncoder(
             filters=options.filters,
             embedding_dim=options.character_dim,
@@ -112,7 +114,7 @@ class BiLM(nn.Module):
         Args:
             sentences: any number of token lists, of any lengths.
             state: ``reset``, ``warm`` or ``carry``.
-            encode: where the token vectors ``[n, P]`` of distinct words come from; None is the token encoder.
+            encode: where the token vectors ``[n, P]`` of distinct words come from; None is :meth:`encode`.
 
         Returns:
             float ``[L, T, D]`` for each sentence, in order.
@@ -122,7 +124,7 @@ class BiLM(nn.Module):
         start = self._initial_states(len(sentences), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
-        table = (encode or self.encoder.encode)(list(word_rows))
+        table = (encode or self.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
         for rows in _batches([len(s) for s in marked]):
             ids = nn.utils.rnn.pad_sequence(
@@ -130,13 +132,20 @@ class BiLM(nn.Module):
             )
             packing = Packing.of([len(marked[row]) for row in rows])
             tokens = table[ids]
-            outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _rows_of(start, rows))
+            with self._products():
+                outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _rows_of(start, rows))
             batch = torch.stack([torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)], dim=1)
             for row, layers in zip(rows, batch, strict=True):
                 results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
             if state == "carry":
                 self._remember(rows, final)
         return results
+
+    @torch.no_grad()
+    def encode(self, words: Sequence[str]) -> Tensor:
+        """The token layer of some words, float ``[len(words), P]``."""
+        with self._products():
+            return self.encoder.encode(words).to(self.encoder.characters.dtype)
 
     def run(self, x: Tensor, batch_sizes: Sequence[int], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
         """The LSTM stack over packed token vectors; also the training path.
@@ -190,6 +199,10 @@ class BiLM(nn.Module):
             outs.append(out)
             first, begin = last, end
         return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state
+
+    def _products(self) -> torch.autocast:
+        device = self.encoder.characters.device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
     def _initial_states(self, n_rows: int, policy: str) -> list[State]:
         states = self.initial_states(n_rows)

@@ -27,7 +27,7 @@ def read(
     """Run over packed sequences; gates are i, j, f, o, where j is doubled (``tanh(j) = 2 sigmoid(2 j) - 1``).
 
     Args:
-        x: ``[N, input_dim]``, in reading order.
+        x: ``[N, input_dim]``, in reading order; its dtype is that of the products, the state keeps its own.
         weight: ``[input_dim + P, 4H]``.
         bias: ``[4H]``.
         w_projection: ``[H, P]``.
@@ -41,12 +41,12 @@ def read(
     cell_clip, proj_clip = clips
     gates = linear(x, weight[: x.shape[1]].t(), bias)
     advance, project = product_and_sum_with(weight[x.shape[1] :]), product_with(w_projection)
-    out = x.new_empty(len(x), w_projection.shape[1])
     hidden, minus_cell = state[0].clone(), -state[1]  # the sign saves two passes
+    out = hidden.new_empty(len(x), w_projection.shape[1])
     for start, stop in steps_of(batch_sizes):
         h, c = hidden[: stop - start], minus_cell[: stop - start]
-        i, j, f, o = advance(h, gates[start:stop]).sigmoid_().chunk(4, dim=1)
+        i, j, f, o = advance(h.to(x.dtype), gates[start:stop]).to(c.dtype).sigmoid_().chunk(4, dim=1)
         torch.addcmul(torch.addcmul(i, i, j, value=-2), f, c, out=c).clamp_(-cell_clip, cell_clip)
         m = torch.addcmul(o, o, (c * 2).sigmoid_(), value=-2)  # o tanh(cell)
-        out[start:stop] = torch.clamp(project(m), -proj_clip, proj_clip, out=h)
+        out[start:stop] = torch.clamp(project(m.to(x.dtype)).to(h.dtype), -proj_clip, proj_clip, out=h)
     return out, hidden, -minus_cell

@@ -151,9 +151,9 @@ class TokenStore:
         if missing:
             _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
             _announce_cut((word for (word,) in missing.values()), self.progress)
-            with _bar(len(missing), self.progress) as bar, torch.no_grad():
+            with _bar(len(missing), self.progress) as bar:
                 for keys in _portions(missing):
-                    vectors = self.bilm.encoder.encode([missing[key][0] for key in keys])
+                    vectors = self.bilm.encode([missing[key][0] for key in keys])
                     self.shards.append(keys, list(vectors.unsqueeze(1).cpu().numpy()))
                     bar.update(len(keys))
         return Filled(computed=len(missing), read=len(words) - len(missing))
@@ -173,6 +173,8 @@ class TokenStore:
 
 def _shards_of(root: Path, bilm: BiLM, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
     about = {"version": VERSION, "bilm": bilm.digest, "dtype": dtype, "row": list(row_shape), **about}
+    if bilm.precision != "float32":
+        about["precision"] = bilm.precision
     name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
     return Shards(root / name, row_shape, dtype, about)
 

@@ -29,7 +29,7 @@ class Linear(nn.Linear):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight.T + bias`` for x ``[..., P]``, weight ``[Q, P]`` and bias ``[Q]``."""
-    if not (_suits(x) and _suits(weight)) or torch.is_autocast_enabled("cpu"):
+    if torch.is_autocast_enabled("cpu") or not (_suits(x) and _suits(weight)):
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return out.view(*x.shape[:-1], len(weight))
@@ -117,18 +117,22 @@ def _dense(matrix: Tensor) -> Tensor:
 
 
 def _suits(x: Tensor) -> bool:
-    return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 and _available()
+    return x.device.type == "cpu" and x.numel() > 0 and _available(x.dtype)
 
 
 @cache
-def _available() -> bool:
-    """Whether the operators are there, and right."""
-    x, weight = torch.linspace(-1, 1, 15).view(3, 5), torch.linspace(-2, 1, 10).view(2, 5)
-    expected = x @ weight.t(), x @ weight.t(), x.t() @ x, x[:, :2] + x @ weight.t()
+def _available(dtype: torch.dtype) -> bool:
+    """Whether the operators are there for these numbers, and right."""
+    if dtype not in (torch.float32, torch.bfloat16):
+        return False
+    x, weight = torch.linspace(-1, 1, 15).view(3, 5).to(dtype), torch.linspace(-2, 1, 10).view(2, 5).to(dtype)
+    with torch.autocast("cpu", enabled=False):
+        expected = x @ weight.t(), x @ weight.t(), x.t() @ x, x[:, :2] + x @ weight.t()
     try:
         laid_out = _laid_out(weight.t())
         found = [_onednn(x, weight, None), _onednn(x, laid_out, None), _onednn(x.t(), x.t(), None)]
         found.append(torch.ops.mkldnn._linear_pointwise.binary(x, x[:, :2].contiguous(), laid_out, None, "add"))
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return all(torch.allclose(a, b) for a, b in zip(found, expected, strict=True))
+    tolerance = {torch.float32: 1e-5, torch.bfloat16: 2e-2}[dtype]
+    return all(torch.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in zip(found, expected, strict=True))

@@ -234,3 +234,15 @@ def test_token_vectors_can_come_from_elsewhere(tiny_bilm):
         for parameter in tiny_bilm.encoder.projection.parameters():
             parameter.mul_(2)
     assert_same(found, tiny_bilm.layers(SENTENCES))
+
+
+def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
+    exact = torch.cat(tiny_bilm.layers(SENTENCES), dim=1)
+    tiny_bilm.precision = "bfloat16"
+    rounded = torch.cat(tiny_bilm.layers(SENTENCES), dim=1)
+    assert rounded.dtype == torch.float32
+    error = (rounded - exact).square().mean(dim=(1, 2)).sqrt() / exact.square().mean(dim=(1, 2)).sqrt()
+    assert ((error > 1e-4) & (error < 0.05)).all(), error  # numbers keep 8 bits: 1/256 of each, in sums of any sign
+    tokens = tiny_bilm.encode(SENTENCES[0])
+    assert (tokens - tiny_bilm.encoder.encode(SENTENCES[0])).abs().max() > 0
+    torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)

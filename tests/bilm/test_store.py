@@ -315,6 +315,12 @@ def test_sentences_are_padded_with_zeros_to_the_longest(tiny_bilm, tmp_path):
         assert not row[:, len(sentence) :].any()
 
 
+def test_layers_of_another_precision_lie_elsewhere(tiny_bilm, tmp_path):
+    exact = [kind(tmp_path, tiny_bilm).shards.folder for kind in (LayerStore, TokenStore)]
+    tiny_bilm.precision = "bfloat16"
+    assert not {kind(tmp_path, tiny_bilm).shards.folder for kind in (LayerStore, TokenStore)} & set(exact)
+
+
 class TestTokenStore:
     @pytest.fixture
     def encoded(self, tiny_bilm, monkeypatch):

@@ -125,7 +125,8 @@ def _plugged(row: Row) -> str:
     text = f"{elmo['placement']}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
-    return text if row["bilm"]["state"] == "reset" else f"{text}, {row['bilm']['state']}"
+    usual = {"name": "mini", "state": "reset"}
+    return ", ".join([text, *(row["bilm"][key] for key in usual if row["bilm"][key] != usual[key])])
 
 
 def _ensemble(row: Row) -> str:

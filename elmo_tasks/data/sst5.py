@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.batch import Text
+from elmo_tasks.data.labelled import LabelledBatch, LabelledText
 from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.errors import UserError
 
@@ -20,29 +18,8 @@ N_LABELS = 5
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
 
-@dataclass
-class SstItem:
-    """A sentence or phrase and its label, 0 (very negative) to 4 (very positive)."""
-
-    tokens: list[str]
-    label: int
-
-
-@dataclass
-class SstBatch(OnDevice):
-    """Attributes:
-    text: the sentences.
-    labels: long ``[B]``.
-    gold: the labels as plain numbers.
-    """
-
-    text: Text
-    labels: Tensor
-    gold: list[int]
-
-
 class SstReader:
-    """Reads one tree a line.
+    """Reads one tree a line; labels are 0 (very negative) to 4 (very positive).
 
     Args:
         phrases: train on every labelled subtree (as the paper's code) or on whole sentences. Dev and test are
@@ -56,9 +33,9 @@ class SstReader:
         self.phrases, self.min_phrase_tokens, self.unescape = phrases, min_phrase_tokens, unescape
         self.left_out: dict[str, int] = {}
 
-    def read_file(self, path: Path, split: str) -> list[SstItem]:
+    def read_file(self, path: Path, split: str) -> list[LabelledText]:
         """All sentences, or subtrees, of a file of trees; empty lines are passed over."""
-        items: list[SstItem] = []
+        items: list[LabelledText] = []
         for number, line in read_lines(path):
             if not line.strip():
                 continue
@@ -74,7 +51,7 @@ class SstReader:
             items += [self._clean(subtree) for subtree in (*long_enough, sentence)]
         return items
 
-    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SstItem]:
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[LabelledText]:
         """Hub rows with ``text`` (tokenised, spaces between) and ``label``."""
         if self.phrases:
             raise UserError(f"{where}: the hub's copy has whole sentences only; add task.reader.phrases=false")
@@ -88,33 +65,32 @@ class SstReader:
             if not 0 <= label < N_LABELS:
                 raise UserError(f"{place}: label {label} is not in 0 .. {N_LABELS - 1}")
             check_tokens(tokens, place)
-            items.append(self._clean(SstItem(tokens, label)))
+            items.append(self._clean(LabelledText(tokens, label)))
         return items
 
     def _count(self, reason: str, n: int) -> None:
         if n:
             self.left_out[reason] = self.left_out.get(reason, 0) + n
 
-    def _clean(self, item: SstItem) -> SstItem:
-        return SstItem([_unescape(t) for t in item.tokens], item.label) if self.unescape else item
+    def _clean(self, item: LabelledText) -> LabelledText:
+        return LabelledText([_unescape(t) for t in item.tokens], item.label) if self.unescape else item
 
-    def texts(self, item: SstItem) -> list[list[str]]:
+    def texts(self, item: LabelledText) -> list[list[str]]:
         return [item.tokens]
 
-    def model_parts(self, train: list[SstItem]) -> dict[str, Any]:
+    def model_parts(self, train: list[LabelledText]) -> dict[str, Any]:
         """The number of classes."""
         return {"n_labels": N_LABELS}
 
-    def collate(self, items: list[SstItem], texts: list[Text]) -> SstBatch:
-        """Labels of some items."""
-        labels = [item.label for item in items]
-        return SstBatch(texts[0], torch.tensor(labels), labels)
+    def collate(self, items: list[LabelledText], texts: list[Text]) -> LabelledBatch:
+        """Labels of some sentences."""
+        return LabelledBatch.of(items, texts[0])
 
 
 _PIECE = re.compile(r"\((?P<label>[0-4])(?=[ (])|(?P<close>\))|(?P<word>[^ ()]+)|(?P<space> +)|(?P<bad>.)")
 
 
-def parse_tree(line: str, where: str) -> list[SstItem]:
+def parse_tree(line: str, where: str) -> list[LabelledText]:
     """All labelled subtrees of ``(label child child)`` or ``(label word)``, the whole tree last.
 
     Only the ASCII space separates: some words hold a no-break space.
@@ -122,7 +98,7 @@ def parse_tree(line: str, where: str) -> list[SstItem]:
     Raises:
         UserError: naming file, line and column of the first thing that is not a tree.
     """
-    done: list[SstItem] = []
+    done: list[LabelledText] = []
     open_nodes: list[_Node] = []
     for piece in _PIECE.finditer(line):
         inside = open_nodes[-1] if open_nodes else None
@@ -137,7 +113,7 @@ def parse_tree(line: str, where: str) -> list[SstItem]:
         elif piece["word"] and inside:
             inside.tokens, inside.is_leaf = [piece["word"]], True
         elif piece["close"] and inside:
-            done.append(SstItem(inside.tokens, inside.label))
+            done.append(LabelledText(inside.tokens, inside.label))
             open_nodes.pop()
             if open_nodes:
                 open_nodes[-1].tokens += inside.tokens

@@ -41,6 +41,8 @@ class WordVectors:
 
     def __init__(self, *, name: str, path: str | None, dim: int, lowercase: bool) -> None:
         self.name, self.path, self.dim, self.lowercase = name, path, dim, lowercase
+        if name == "random" and path is not None:
+            raise UserError(f"words.path={path} is not read with random word vectors; add words=glove")
         if name == "glove" and path is None:
             self._package()
         if name == "glove" and path is not None and not Path(path).is_file():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.data.sst5 import SstBatch
+from elmo_tasks.data.labelled import LabelledBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
@@ -67,7 +67,7 @@ class BiattentiveClassifier(nn.Module):
             dim = width
         self.classifier = nn.Sequential(*layers, Linear(dim, n_labels))
 
-    def forward(self, batch: SstBatch) -> ClassifierOutput:
+    def forward(self, batch: LabelledBatch) -> ClassifierOutput:
         text = batch.text
         x = self.embedding_dropout(self.elmo.at_input(self.words(text), text))  # [B, T, E]
         h = self.encoder(self.pre_encode(x), text.mask)
@@ -87,18 +87,18 @@ class BiattentiveClassifier(nn.Module):
         weights = masked_softmax(self.pool_score(h).squeeze(2), mask)
         return torch.cat([highest, lowest, mean, torch.einsum("bt,bth->bh", weights, h)], dim=1)
 
-    def loss(self, out: ClassifierOutput, batch: SstBatch) -> Tensor:
+    def loss(self, out: ClassifierOutput, batch: LabelledBatch) -> Tensor:
         """Mean cross-entropy."""
         return F.cross_entropy(out.logits, batch.labels)
 
-    def log_probabilities(self, out: ClassifierOutput, batch: SstBatch) -> Tensor:
+    def log_probabilities(self, out: ClassifierOutput, batch: LabelledBatch) -> Tensor:
         """Of each label, ``[B, K]``."""
         return out.logits.log_softmax(dim=1)
 
-    def choose(self, log_probabilities: Tensor, batch: SstBatch) -> list[int]:
+    def choose(self, log_probabilities: Tensor, batch: LabelledBatch) -> list[int]:
         """The most probable label of each text."""
         labels: list[int] = log_probabilities.argmax(dim=1).tolist()
         return labels
 
-    def decode(self, out: ClassifierOutput, batch: SstBatch) -> list[int]:
+    def decode(self, out: ClassifierOutput, batch: LabelledBatch) -> list[int]:
         return self.choose(self.log_probabilities(out, batch), batch)

@@ -57,6 +57,11 @@ def test_padding_is_zero_and_rows_without_a_vector_have_the_spread_of_the_vector
     assert matrix[2:-1].std() == pytest.approx(5, rel=0.1)  # the numbers -7 and 3 lie 5 from their mean
 
 
+def test_a_path_beside_random_vectors_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^words\.path=vectors\.txt is not read with random .*; add words=glove$"):
+        WordVectors(name="random", path="vectors.txt", dim=2, lowercase=True)
+
+
 def test_random_vectors_are_drawn_for_words_that_occur_twice_in_training():
     words = WordVectors(name="random", path=None, dim=25, lowercase=True)
     train = Counter({f"new{k}": 2 for k in range(1000)} | {"once": 1})

@@ -6,7 +6,8 @@ import torch
 from oracles import softmax
 
 from elmo_tasks.batch import Text
-from elmo_tasks.data.sst5 import SstBatch, SstItem, SstReader, parse_tree
+from elmo_tasks.data.labelled import LabelledBatch, LabelledText
+from elmo_tasks.data.sst5 import SstReader, parse_tree
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.base import ClassifierOutput
@@ -130,7 +131,7 @@ def test_the_treebanks_escapes_are_undone_unless_told_otherwise(tmp_path):
 def test_hub_rows_become_sentences_without_the_treebanks_escapes():
     rows = [{"text": "-LRB- fine  film -RRB- ", "label": 4}, {"text": "8\u00a01\\/2", "label": 0}]
     items = SstReader(phrases=False).read_rows(rows, "hub", "train")
-    assert items == [SstItem(["(", "fine", "film", ")"], 4), SstItem(["8\u00a01/2"], 0)]
+    assert items == [LabelledText(["(", "fine", "film", ")"], 4), LabelledText(["8\u00a01/2"], 0)]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_network_is_attention_and_four_poolings_over_each_text_alone(placement):
     elmo_dim, lengths, n_layers = 4, [5, 1, 3], 3
     mask = torch.arange(5) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(3, n_layers, 5, elmo_dim)  # with garbage on padding
-    batch = SstBatch(Text([], torch.randint(9, (3, 5)), None, mask, layers), torch.tensor([0, 3, 4]), [0, 3, 4])
+    batch = LabelledBatch(Text([], torch.randint(9, (3, 5)), None, mask, layers), torch.tensor([0, 3, 4]), [0, 3, 4])
     model = BiattentiveClassifier(
         words=WordEmbedding(torch.randn(9, 6), trainable=False),
         elmo=Elmo(placement=placement, n_layers=n_layers, dim=elmo_dim),
@@ -218,7 +219,7 @@ def test_network_is_attention_and_four_poolings_over_each_text_alone(placement):
 
 def test_loss_is_the_mean_negative_log_probability_of_gold():
     logits = torch.randn(3, 5)
-    batch = SstBatch(Text([], torch.empty(0), None, torch.empty(0), None), torch.tensor([0, 3, 4]), [0, 3, 4])
+    batch = LabelledBatch(Text([], torch.empty(0), None, torch.empty(0), None), torch.tensor([0, 3, 4]), [0, 3, 4])
     probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
     loss = BiattentiveClassifier.loss(None, ClassifierOutput(logits), batch)
     assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)

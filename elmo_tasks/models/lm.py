@@ -35,13 +35,17 @@ class LanguageModel(nn.Module):
         vocabulary_size: words that the softmax predicts, by falling frequency.
         n_samples: candidates of the sampled softmax, shared by all positions of a window.
         dropout: on the input of each LSTM layer and on the top layer.
+        forget: chance that a row starts a training window from zeros. Without it (bilm-tf) zeros are met in the very
+            first window alone, and a biLM may never learn to read on from them, as ``bilm.state=reset`` has it.
     """
 
-    def __init__(self, *, bilm: BiLM, vocabulary_size: int, n_samples: int, dropout: float) -> None:
+    def __init__(
+        self, *, bilm: BiLM, vocabulary_size: int, n_samples: int, dropout: float, forget: float = 0.0
+    ) -> None:
         super().__init__()
         self.bilm = bilm
         self.n_samples = min(n_samples, vocabulary_size - 1)
-        self.dropout = dropout
+        self.dropout, self.forget = dropout, forget
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
@@ -56,6 +60,9 @@ class LanguageModel(nn.Module):
         states = self.carried if self.training else self._heldout
         if states is None or states[0][0].shape[1] != n_rows:
             states = self.bilm.initial_states(n_rows)
+        if self.training and self.forget > 0:
+            kept = (torch.rand(n_rows, 1) >= self.forget).float()  # [B, 1]
+            states = [(h * kept.to(h.device), c * kept.to(c.device)) for h, c in states]
         finals = []
         for k, (lstm, (h, c)) in enumerate(zip(self.bilm.lstms, states, strict=True)):
             state = h.to(x.device), c.to(x.device)  # a saved one comes back on the CPU

@@ -151,6 +151,21 @@ class TestState:
         torch.testing.assert_close(torch.cat(windows, dim=1), long.hidden, rtol=0, atol=1e-5)
         assert (model(steps(batch, 0, 5)).hidden - windows[0]).abs().max() > 0.01  # it goes on, from where it was
 
+    @pytest.mark.parametrize(("training", "expected"), [(True, 0.3), (False, 0.0)])
+    def test_in_training_some_rows_start_a_window_from_zeros(self, model, training, expected):
+        first, second = make_batch(n_rows=200), make_batch(n_rows=200)
+        afresh = model.train(training)(second).hidden
+        model.carried = model._heldout = None
+        model(first)
+        state = model.carried if training else model._heldout
+        carried = model(second).hidden
+        model.carried = model._heldout = state
+        model.forget = 0.3
+        found = model(second).hidden
+        forgotten = torch.isclose(found, afresh, rtol=0, atol=1e-5).all(dim=3).all(dim=1).all(dim=0)  # [B]
+        torch.testing.assert_close(found[:, :, ~forgotten], carried[:, :, ~forgotten], rtol=0, atol=1e-5)
+        assert float(forgotten.float().mean()) == pytest.approx(expected, abs=0.1)
+
     def test_no_gradient_flows_into_the_window_before(self, model):
         model.requires_grad_(True).train()
         batch = make_batch(n_steps=4)

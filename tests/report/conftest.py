@@ -10,7 +10,7 @@ import pytest
 Row = dict[str, Any]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_row() -> Callable[..., Row]:
     """``make_row(seed, dev, placement=..., l2=..., ...)``: a finished row with all that a report reads."""
 
@@ -48,7 +48,7 @@ def make_row() -> Callable[..., Row]:
             "seconds": {"layers": 10.0},
             "epochs": len(curve),
             "best_epoch": 1,
-            "curve": points,
+            "curve": json.loads(json.dumps(points)),  # not the same objects as elsewhere in the row
             "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
             "config": {"elmo": elmo, "trainer": trainer, "task": {"name": task}, "words": {"name": "glove"}},
         }

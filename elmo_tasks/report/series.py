@@ -51,11 +51,8 @@ def by_share(rows: Iterable[Row]) -> list[Panel]:
     """Dev score against the share of the training items in percent, where there are two shares or more."""
 
     def curve(members: list[Row]) -> list[Point]:
-        at: dict[float, list[float]] = defaultdict(list)
-        for row in members:
-            train = row["data"]["train"]
-            at[100 * train["used"] / train["original"]].append(_dev(row))
-        return [point(x, at[x]) for x in sorted(at)]
+        trains = [row["data"]["train"] for row in members]
+        return _points([100 * train["used"] / train["original"] for train in trains], members)
 
     def finish(curves: list[Curve]) -> list[Curve]:
         return curves if len({p.x for c in curves for p in c.points}) > 1 else []
@@ -78,12 +75,9 @@ def by_lambda(rows: Iterable[Row]) -> list[Panel]:
     rows = [row for row in _runs(rows) if row["elmo"]["placement"] == "none" or row["elmo"]["mix"] == "scalar"]
 
     def curve(members: list[Row]) -> list[Point]:
-        at: dict[float, list[float]] = defaultdict(list)
-        for row in members:
-            at[float(row["config"]["elmo"]["lambda"])].append(_dev(row))
         if members[0]["elmo"]["placement"] == "none":
-            at = defaultdict(list, {0.0: [_dev(row) for row in members]})  # lambda says nothing to a baseline
-        return [point(x, at[x]) for x in sorted(at)]
+            return _points([0.0] * len(members), members)  # lambda says nothing to a baseline
+        return _points([float(row["config"]["elmo"]["lambda"]) for row in members], members)
 
     def finish(curves: list[Curve]) -> list[Curve]:
         swept = [c for c in curves if c.placement != "none" and len(c.points) > 1]
@@ -145,9 +139,12 @@ def _runs(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row["elmo"] is not None and "ensemble" not in row]
 
 
-def _dev(row: Row) -> float:
-    value: float = row["scores"]["dev"][row["metric"]]
-    return value
+def _points(xs: list[float], rows: list[Row]) -> list[Point]:
+    """One point for each different x, from the dev scores of the rows that have it."""
+    at: dict[float, list[float]] = defaultdict(list)
+    for x, row in zip(xs, rows, strict=True):
+        at[x].append(row["scores"]["dev"][row["metric"]])
+    return [point(x, at[x]) for x in sorted(at)]
 
 
 def _plainly(row: Row) -> list[str]:

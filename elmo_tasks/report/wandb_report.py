@@ -41,6 +41,8 @@ def log_report(rows: Rows, project: str) -> str:
                 with artifact.new_file(name, mode="wb") as file:
                     file.write(content)
             run.log_artifact(artifact)
+            if run.disabled:
+                return "nothing was logged: WANDB_MODE=disabled"
             if run.offline:
                 return f"logged offline; upload it with: wandb sync {os.path.dirname(run.dir)}"
             return f"logged to {run.url}"
@@ -52,7 +54,6 @@ def dashboards(rows: Rows, place: str) -> list[Any]:
     """W&B workspaces, one for each group of runs (task, data, scale): placement, lambda, and the layer weights.
 
     Runs that differ in share of the data, placement, mix or lambda are kept apart, so that means are over seeds.
-
     Nothing is sent; ``save_as_new_view`` of a workspace does that.
 
     Args:

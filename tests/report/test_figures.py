@@ -122,9 +122,10 @@ def test_the_share_figure_shows_mean_and_deviation_at_each_share(make_row: MakeR
 
 
 def test_the_epoch_figure_goes_as_far_as_every_seed_got(make_row: MakeRow) -> None:
-    rows = [make_row(1, [10.0, 20.0, 50.0]), make_row(2, [20.0, 24.0]), make_row(1, [5.0, 6.0], placement="none")]
+    rows = [make_row(1, [10.0, 20.0, 50.0]), make_row(2, [20.0, 24.0]), make_row(3, [12.0, 28.0, 90.0])]
+    rows.append(make_row(1, [5.0, 6.0], placement="none"))
     axes = Axes(drawn(rows, "epochs").svg)
-    means, edges = expected({1.0: [10.0, 20.0], 2.0: [20.0, 24.0]})
+    means, edges = expected({1.0: [10.0, 20.0, 12.0], 2.0: [20.0, 24.0, 28.0]})
     assert_close(axes.curve("input"), means)
     assert_close(axes.band("input"), edges)
     assert_close(axes.curve("none"), [(1.0, 5.0), (2.0, 6.0)])

@@ -50,17 +50,11 @@ def test_an_offline_report_is_one_artifact_with_every_file(
     found = {record.WhichOneof("record_type"): record for record in records(log)}
     assert found["run"].run.project == "some-project"
     assert found["run"].run.job_type == "report"
-    (artifact,) = [record.request.log_artifact.artifact for record in records(log) if is_artifact(record)] or [
-        found["artifact"].artifact
-    ]
+    artifact = found["artifact"].artifact
     assert (artifact.type, artifact.name) == ("report", "report")
     contents = {entry.path: Path(entry.local_path).read_bytes() for entry in artifact.manifest.contents}
     assert contents == all_files(rows)
     assert {"tables.md", "report.html", "scores.tex", "lambda.png", "weights.svg"} <= set(contents)
-
-
-def is_artifact(record: Any) -> bool:
-    return bool(record.WhichOneof("record_type") == "request" and record.request.HasField("log_artifact"))
 
 
 def test_online_without_a_key_ends_in_one_sentence(make_row: MakeRow, tmp_path: Path) -> None:

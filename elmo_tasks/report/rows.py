@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import read_row
+from elmo_tasks.results import fingerprint, read_row
 
 Row = dict[str, Any]
 
@@ -158,6 +158,10 @@ def check(row: Row, path: Path) -> None:
         json.dumps(row, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise UserError(f"{path}: holds text that is no Unicode") from error
+    try:
+        fingerprint(row)  # as the groups are found by
+    except OverflowError as error:
+        raise UserError(f"{path}: holds a number that is too large") from error
     _apply(RULES, row, path)
     if row["status"] == "failed":
         return

@@ -48,21 +48,26 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
+    """Write a text file that appears whole or not at all (see :func:`write_bytes`)."""
+    write_bytes(path, content.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes, remedy: str = "set results.dir to another folder") -> None:
     """Write a file that appears whole or not at all.
 
     Raises:
-        UserError: if the folder cannot be written.
+        UserError: if the folder cannot be written; it ends in the ``remedy``.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); set results.dir to another folder") from error
+        raise UserError(f"{path}: cannot be written ({error.strerror}); {remedy}") from error
     finally:
         if path.parent.is_dir():
             temporary.unlink(missing_ok=True)
@@ -76,7 +81,7 @@ def read_row(path: Path) -> dict[str, Any]:
     """
     try:
         row = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not a readable row ({error}); delete it and run the cell again") from error
     if not isinstance(row, dict) or row.get("schema") != SCHEMA:
         raise UserError(f"{path}: not a row of schema {SCHEMA}; delete it and run the cell again")

@@ -35,8 +35,9 @@ def test_data_imports_no_model(path: Path) -> None:
 
 
 def test_reports_read_rows_and_nothing_else() -> None:
-    ours = {name.split(".")[1] for name in imports(PACKAGE / "report.py") if name.startswith("elmo_tasks.")}
-    assert ours == {"errors", "results"}
+    found = set.union(*(imports(path) for path in files("report")))
+    assert {name.split(".")[1] for name in found if name.startswith("elmo_tasks.")} == {"errors", "results", "report"}
+    assert not {name.split(".")[0] for name in found} & {"torch", "numpy", "pytorch_lightning", "hydra", "omegaconf"}
 
 
 def test_only_build_instantiates() -> None:

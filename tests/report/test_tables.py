@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report import BEGIN, END, layers_table, mix_table, renew, results_table
+from elmo_tasks.report import BEGIN, END, markdown, renew
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.report.tables import layers_table, mix_table, results_table
 
 
 def row(seed: int, dev: float, test: float | None = None, placement: str = "input") -> dict[str, Any]:
@@ -16,7 +18,7 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
         "metric": "f1",
         "scores": scores,
         "data": {"name": "local", "digest": "d", "train": {"original": 1000, "used": 100}},
-        "bilm": {"name": "mini", "state": "reset", "digest": "b"},
+        "bilm": {"name": "mini", "state": "reset", "digest": "b", "dtype": "float16"},
         "layers": {"computed": 5000, "read": 0} if seed == 1 else {"computed": 0, "read": 5000},
         "seconds": {"layers": 10.0 / seed},
         "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
@@ -29,8 +31,12 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
     }
 
 
+def lines_of(grid: Grid) -> list[str]:
+    return markdown(grid).splitlines()
+
+
 def test_a_cell_is_the_mean_and_sample_deviation_over_seeds() -> None:
-    table = results_table([row(1, 80.0, 70.0), row(2, 82.0, 74.0), row(1, 50.0, placement="none")])
+    table = markdown(results_table([row(1, 80.0, 70.0), row(2, 82.0, 74.0), row(1, 50.0, placement="none")]))
     lines = table.splitlines()
     assert (
         lines[2]
@@ -40,7 +46,7 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds() -> None:
 
 
 def test_a_score_that_some_seeds_lack_is_left_open() -> None:
-    assert results_table([row(1, 80.0, 70.0), row(2, 82.0)]).splitlines()[2].endswith("| 81.00 ± 1.41 | - |")
+    assert lines_of(results_table([row(1, 80.0, 70.0), row(2, 82.0)]))[2].endswith("| 81.00 ± 1.41 | - |")
 
 
 def test_exact_match_stands_beside_the_f1_of_squad() -> None:
@@ -48,35 +54,41 @@ def test_exact_match_stands_beside_the_f1_of_squad() -> None:
     for member in rows:
         member["task"] = "squad"
         member["scores"]["dev"]["exact_match"] = member["scores"]["dev"]["f1"] - 10
-    line = results_table(rows).splitlines()[2]
+    line = lines_of(results_table(rows))[2]
     assert line.endswith("| 2 | f1, exact_match | 81.00 ± 1.41, 71.00 ± 1.41 | - |")
 
 
 def test_other_data_under_the_same_name_is_another_line() -> None:
     other = row(2, 90.0)
     other["data"]["digest"] = "e"
-    assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
+    assert len(lines_of(results_table([row(1, 80.0), other]))) == 4
+
+
+def test_another_precision_of_the_layers_is_another_line() -> None:
+    other = row(2, 90.0)
+    other["bilm"]["dtype"] = "float32"
+    assert len(lines_of(results_table([row(1, 80.0), other]))) == 4
 
 
 def test_another_schedule_is_another_line() -> None:
     other = row(2, 90.0)
     other["config"]["trainer"]["max_epochs"] = 5
-    assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
+    assert len(lines_of(results_table([row(1, 80.0), other]))) == 4
 
 
 def test_another_bilm_or_state_is_named() -> None:
     other = row(1, 80.0)
     other["bilm"] |= {"name": "mini-ko", "state": "warm"}
-    assert "| input, scalar, lambda 0.1, mini-ko, warm | 1 |" in results_table([other])
-    assert "| input, scalar, lambda 0.1, mini-ko, warm | input |" in mix_table([other])
+    assert "| input, scalar, lambda 0.1, mini-ko, warm | 1 |" in markdown(results_table([other]))
+    assert "| input, scalar, lambda 0.1, mini-ko, warm | input |" in markdown(mix_table([other]))
 
 
 def test_mixes_are_averaged_over_seeds() -> None:
-    assert mix_table([row(1, 0.0), row(2, 0.0)]).splitlines()[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
+    assert lines_of(mix_table([row(1, 0.0), row(2, 0.0)]))[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
 
 
 def test_first_and_later_passes_of_the_bilm_are_told_apart() -> None:
-    line = layers_table([row(1, 0.0), row(2, 0.0), row(4, 0.0)]).splitlines()[2]
+    line = lines_of(layers_table([row(1, 0.0), row(2, 0.0), row(4, 0.0)]))[2]
     assert line.endswith("| 1 run, 5,000 tokens | 10.0 | 2 runs, 5,000 tokens | 3.8 |")
 
 

@@ -1,0 +1,42 @@
+"""The tables as one Markdown text, and a document's block that holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.report.grid import Grid, markdown
+from elmo_tasks.report.rows import Rows, read
+from elmo_tasks.report.tables import layers_table, mix_table, results_table
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def all_tables(rows: Rows) -> list[Grid]:
+    """The tables of a folder of rows."""
+    return [results_table(rows.finished), mix_table(rows.finished), layers_table(rows.finished)]
+
+
+def text(rows: Rows) -> str:
+    """All tables as Markdown, and how many files were left out."""
+    first, *others = all_tables(rows)
+    parts = [markdown(first), *(f"{grid.title}:\n\n{markdown(grid)}" for grid in others)]
+    return "\n\n".join([*parts, rows.note] if rows.note else parts)
+
+
+def render(folder: Path) -> str:
+    """All tables of a folder of rows as Markdown."""
+    return text(read(folder))
+
+
+def renew(document: str, tables: str) -> str:
+    """Put ``tables`` between the markers of a Markdown document.
+
+    Raises:
+        UserError: if the markers are not there.
+    """
+    head, begin, rest = document.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"the document has no {BEGIN} ... {END} to put the tables in")
+    return f"{head}{BEGIN}\n\n{tables}\n\n{END}{tail}"

@@ -1,0 +1,120 @@
+"""A table as text cells, and its three renderings. Every cell is untrusted: what means something is escaped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import escape
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table.
+
+    Args:
+        title: what stands above it.
+        header: one text a column.
+        lines: cells, as long as the header.
+        notes: sentences below it.
+    """
+
+    title: str
+    header: list[str]
+    lines: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for line in self.lines:
+            if len(line) != len(self.header):
+                raise ValueError(f"table {self.title!r}: {len(line)} cells in a line below {len(self.header)} headings")
+
+
+def markdown(grid: Grid) -> str:
+    """The table and its notes as Markdown, without the title."""
+    lines = [grid.header, ["---"] * len(grid.header), *grid.lines]
+    table = "\n".join(
+        f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+    )
+    return "\n\n".join([table, *map(_one_line, grid.notes)])
+
+
+def latex(grid: Grid) -> str:
+    """A ``table`` environment (package ``booktabs``); notes follow the rule below the body."""
+    columns = "".join("r" if right else "l" for right in _numeric(grid))
+    body = [r"\toprule", _latex_line(grid.header), r"\midrule", *map(_latex_line, grid.lines), r"\bottomrule"]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering\small",
+            rf"\caption{{{latex_text(grid.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            *body,
+            r"\end{tabular}",
+            *(rf"\par\smallskip\footnotesize {latex_text(note)}" for note in grid.notes),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def html(grid: Grid) -> str:
+    """A ``figure`` with the table, its title and its notes."""
+    sides = [' class="number"' if right else "" for right in _numeric(grid)]
+
+    def line(tag: str, cells: list[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}{side}>{escape(c)}</{tag}>' for side, c in zip(sides, cells, strict=True))}</tr>"
+
+    notes = "".join(f"<p>{escape(note)}</p>" for note in grid.notes)
+    return "\n".join(
+        [
+            '<figure class="grid">',
+            f"<figcaption>{escape(grid.title)}</figcaption>",
+            f"<table>\n<thead>{line('th', grid.header)}</thead>\n<tbody>",
+            *(line("td", cells) for cells in grid.lines),
+            "</tbody>\n</table>",
+            f"{notes}</figure>",
+        ]
+    )
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    "±": r"$\pm$",
+    "-": "{-}",  # not the dash that two of them make
+    "[": "{[}",  # not the argument of a line break before it
+    "]": "{]}",
+}
+
+
+def latex_text(text: str) -> str:
+    """Any text, so that LaTeX prints it as it is."""
+    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+
+
+def _latex_line(cells: list[str]) -> str:
+    return f"{' & '.join(map(latex_text, cells))} \\\\"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _numeric(grid: Grid) -> list[bool]:
+    """Which columns hold numbers alone (a dash stands for none), to be set to the right."""
+    number = re.compile(r"[-+]?[\d,.]+( ± [\d.]+)?|-|")
+    return [all(number.fullmatch(line[column]) for line in grid.lines) for column in range(len(grid.header))]

@@ -1,0 +1,92 @@
+"""Which rows belong together, and what they are called."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+
+from elmo_tasks.report.rows import Row
+from elmo_tasks.results import fingerprint
+
+Setting = tuple[str, str, str, str]
+"""Task, name of the data, scale, training items: the columns that every table begins with."""
+
+
+def groups(rows: Iterable[Row]) -> list[tuple[Setting, list[Row]]]:
+    """Rows that differ in nothing but their seed, in order of what is shown of them.
+
+    Data and biLM count by their digests and the rest by the configuration, so that other files, weights or sizes under
+    the same name are another line.
+    """
+    found: dict[tuple[Setting, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        hidden = f"{plugged(row)}{ensemble(row)} {row['data']['digest']} {_bilm(row)} {_cell(row)} {_sizes(row)}"
+        found[setting(row), hidden].append(row)
+    return [(shown, found[shown, hidden]) for shown, hidden in sorted(found)]
+
+
+def setting(row: Row) -> Setting:
+    """What every table says of a row first."""
+    train = row["data"]["train"]
+    used = f"{train['used']:,}" + ("" if train["used"] == train["original"] else f" of {train['original']:,}")
+    return row["task"], row["data"]["name"], row["scale"], used
+
+
+def plugged(row: Row) -> str:
+    """How ELMo enters: ``none``, or placement, mix, lambda, and biLM and state unless they are ``mini`` and ``reset``."""
+    elmo = row["elmo"]
+    if elmo["placement"] == "none":
+        return "none"
+    text = f"{elmo['placement']}, {elmo['mix']}"
+    if elmo["mix"] == "scalar":
+        text += f", lambda {row['config']['elmo']['lambda']:g}"
+    usual = {"name": "mini", "state": "reset"}
+    return ", ".join([text, *(row["bilm"][key] for key in usual if row["bilm"][key] != usual[key])])
+
+
+def ensemble(row: Row) -> str:
+    """``, ensemble of N``, or nothing."""
+    return f", ensemble of {len(row['ensemble']['seeds'])}" if "ensemble" in row else ""
+
+
+def model(row: Row) -> str:
+    """Fingerprint of what a configuration says of task model, word vectors and schedule, ELMo aside."""
+    config = row["config"]
+    task = {key: value for key, value in config["task"].items() if key != "elmo"}
+    schedule = [config["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")]
+    return fingerprint({"task": task, "words": config["words"], "schedule": schedule})
+
+
+def elmo_part(row: Row, *, without: str = "") -> str:
+    """Fingerprint of how ELMo enters and of the biLM; ``without`` leaves a key of the configuration out."""
+    if row["elmo"]["placement"] == "none":
+        return fingerprint({})
+    part = {key: value for key, value in row["config"]["elmo"].items() if key != without}
+    return fingerprint({"elmo": part, "bilm": row["bilm"]})
+
+
+def unique_names(candidates: list[list[str]]) -> list[str]:
+    """A name for each thing out of its candidates, short to long: the first length at which all differ.
+
+    The last candidate is taken where none does.
+    """
+    for names in zip(*candidates, strict=True):
+        if len(set(names)) == len(names):
+            return list(names)
+    return [names[-1] for names in candidates]
+
+
+def _cell(row: Row) -> str:
+    config = row["config"]
+    elmo = config["elmo"] if config["elmo"]["placement"] != "none" else "none"
+    return f"{model(row)} {fingerprint({'elmo': elmo})}"
+
+
+def _bilm(row: Row) -> str:
+    bilm = row["bilm"] or {}
+    return f"{bilm.get('digest')} {json.dumps([bilm.get('dtype'), bilm.get('warm')])}"
+
+
+def _sizes(row: Row) -> str:
+    return json.dumps({place: len(mix["s"]) for place, mix in row["elmo"]["weights"].items()}, sort_keys=True)

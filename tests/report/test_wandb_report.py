@@ -1,0 +1,117 @@
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.report.outputs import all_files
+from elmo_tasks.report.rows import Rows
+from elmo_tasks.report.wandb_report import dashboards, log_report, save_dashboard
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("wandb")
+pytest.importorskip("wandb_workspaces")
+
+MakeRow = Callable[..., dict[str, Any]]
+REPO = Path(__file__).parents[2]
+
+
+def records(path: Path) -> list[Any]:
+    """The records of an offline run, by the reader of the tests of the runs' logger."""
+    spec = importlib.util.spec_from_file_location("read_wandb", REPO / "tests" / "run" / "test_wandb.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return list(module.records(path))
+
+
+@pytest.fixture
+def rows(make_row: MakeRow) -> Rows:
+    finished = [make_row(1, [80.0, 81.0], placement=p, l2=l2) for p in ("none", "both") for l2 in (0.0, 0.1)]
+    return Rows([*finished, make_row(1, 70.0, task="snli")], [], [])
+
+
+@pytest.mark.slow
+def test_an_offline_report_is_one_artifact_with_every_file(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "data"))
+    sentence = log_report(rows, "some-project")
+    assert sentence.startswith("logged offline; upload it with: wandb sync ")
+    (log,) = Path(sentence.rpartition(" ")[2]).glob("run-*.wandb")
+    found = {record.WhichOneof("record_type"): record for record in records(log)}
+    assert found["run"].run.project == "some-project"
+    assert found["run"].run.job_type == "report"
+    artifact = found["artifact"].artifact
+    assert (artifact.type, artifact.name) == ("report", "report")
+    contents = {entry.path: Path(entry.local_path).read_bytes() for entry in artifact.manifest.contents}
+    assert contents == all_files(rows)
+    assert {"tables.md", "report.html", "scores.tex", "lambda.png", "weights.svg"} <= set(contents)
+
+
+def test_online_without_a_key_ends_in_one_sentence(make_row: MakeRow, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps(make_row(1, 80.0)))
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(REPO), "WANDB_DIR": str(tmp_path)}
+    for option, value in (("--wandb", "p"), ("--dashboard", "e/p")):
+        command = [sys.executable, "-m", "elmo_tasks.report", str(folder), option, value]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert "No API key configured. Use `wandb login` to log in." in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_dashboard_has_panels_by_placement_by_lambda_and_of_each_weight(rows: Rows) -> None:
+    made = dashboards(rows, "someone/elmo_tasks")
+    specs = [json.loads(workspace._to_model().model_dump_json(by_alias=True)) for workspace in made]
+    assert [spec["displayName"] for spec in specs] == ["Ablations: ner-local-cpu", "Ablations: snli-local-cpu"]
+    ner = specs[0]
+    assert (ner["entity"], ner["project"]) == ("someone", "elmo_tasks")
+    section = ner["spec"]["section"]
+    (runs,) = section["runSets"]
+    (condition,) = runs["filters"]["filters"]
+    assert condition["key"] == {"section": "run", "name": "group"}
+    assert condition["value"] == "ner-local-cpu"
+    keys = ["data.value.fraction", "elmo.value.placement", "elmo.value.mix", "elmo.value.lambda"]
+    assert runs["grouping"] == [{"section": "config", "name": key} for key in keys]
+    panels = {part["name"]: part["panels"] for part in section["panelBankConfig"]["sections"] if part["panels"]}
+    assert list(panels) == ["Placement", "Lambda", "Layer weights"]
+    curve, bars = panels["Placement"]
+    assert (curve["config"]["xAxis"], curve["config"]["metrics"]) == ("epoch", ["dev/f1"])
+    assert bars["config"]["metrics"] == ["best/dev/f1"]
+    assert {panel["config"]["groupArea"] for panel in panels["Placement"]} == {"stddev"}
+    (points,) = panels["Lambda"]
+    assert points["config"]["xAxis"] == "config:elmo.value.lambda"
+    assert points["config"]["yAxis"] == "summary:best/dev/f1"
+    names = [panel["config"]["metrics"] for panel in panels["Layer weights"]]
+    wanted = [[f"elmo/{p}/{name}"] for p in ("input", "output") for name in ("s_0", "s_1", "s_2", "gamma")]
+    assert names == wanted
+
+
+def test_a_dashboard_is_not_kept_offline(rows: Rows) -> None:
+    with pytest.raises(UserError, match=r"^a dashboard is kept on the W&B server, but WANDB_MODE=offline$"):
+        save_dashboard(rows, "someone/elmo_tasks")
+
+
+@pytest.mark.parametrize("place", ["", "p", "/p", "e/", "e/p/q"])
+def test_a_dashboard_needs_entity_and_project(rows: Rows, place: str) -> None:
+    with pytest.raises(UserError, match="must be ENTITY/PROJECT"):
+        save_dashboard(rows, place)
+
+
+@pytest.mark.parametrize("module", ["wandb", "wandb_workspaces.workspaces"])
+def test_without_wandb_the_extra_is_named(rows: Rows, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    call = log_report if module == "wandb" else dashboards
+    with pytest.raises(UserError, match=r"pip install -e '\.\[wandb\]'"):
+        call(rows, "e/p")

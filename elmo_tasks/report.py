@@ -125,7 +125,9 @@ def _plugged(row: Row) -> str:
     text = f"{elmo['placement']}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
-    return text if row["bilm"]["state"] == "reset" else f"{text}, {row['bilm']['state']}"
+    bilm = row["bilm"]
+    shown = [bilm["name"]] * (bilm["name"] != "mini") + [bilm["state"]] * (bilm["state"] != "reset")
+    return ", ".join([text, *shown])
 
 
 def _ensemble(row: Row) -> str:

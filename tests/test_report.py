@@ -16,7 +16,7 @@ def row(seed: int, dev: float, test: float | None = None, placement: str = "inpu
         "metric": "f1",
         "scores": scores,
         "data": {"name": "local", "digest": "d", "train": {"original": 1000, "used": 100}},
-        "bilm": {"state": "reset", "digest": "b"},
+        "bilm": {"name": "mini", "state": "reset", "digest": "b"},
         "layers": {"computed": 5000, "read": 0} if seed == 1 else {"computed": 0, "read": 5000},
         "seconds": {"layers": 10.0 / seed},
         "elmo": {"placement": placement, "mix": "scalar", "weights": weights},
@@ -62,6 +62,12 @@ def test_another_schedule_is_another_line() -> None:
     other = row(2, 90.0)
     other["config"]["trainer"]["max_epochs"] = 5
     assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
+
+
+def test_another_encoder_than_the_bundled_one_and_its_state_are_named() -> None:
+    other = row(1, 80.0)
+    other["bilm"] = {"name": "original", "state": "carry", "digest": "c"}
+    assert "| input, scalar, lambda 0.1, original, carry |" in results_table([other])
 
 
 def test_mixes_are_averaged_over_seeds() -> None:

@@ -29,7 +29,7 @@ def computed(tiny_bilm, monkeypatch):
 
 def assert_right(store, sentences, dtype="float32"):
     for sentence in sentences:
-        expected = BiLM.layers(store.bilm, [sentence])[0].transpose(0, 1).numpy()
+        expected = BiLM.layers(store.encoder, [sentence])[0].transpose(0, 1).numpy()
         found = store.get(sentence)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, **TOLERANCE[dtype])

@@ -127,10 +127,9 @@ class HuggingFace(nn.Module):
         """The pieces of each sentence."""
         if not sentences:
             return []
-        spaced = [[self._space + word for word in sentence] for sentence in sentences]
-        cut = self.tokenizer(
-            spaced, is_split_into_words=True, truncation=False, padding=False
-        )  # whatever its file says
+        spaced = [[self._space + _utf8(word) for word in sentence] for sentence in sentences]
+        plain = {"truncation": False, "padding": False}  # whatever the tokeniser's own file says
+        cut = self.tokenizer(spaced, is_split_into_words=True, **plain)
         n_known = self.model.get_input_embeddings().num_embeddings
         largest = max((max(ids, default=0) for ids in cut["input_ids"]), default=0)
         if largest >= n_known:
@@ -176,6 +175,11 @@ class HuggingFace(nn.Module):
             listed = ", ".join(map(str, widths))
             raise UserError(f"the layers of this model are {listed} wide: layers of different widths cannot be mixed")
         return len(widths), widths[0]
+
+
+def _utf8(word: str) -> str:
+    """Without the lone surrogates that JSON may bring, as the biLM reads it too."""
+    return word if word.isascii() else word.encode("utf-8", "ignore").decode("utf-8")
 
 
 def _pieces(ids: list[int], word_of: list[int | None], policy: str) -> Pieces:

@@ -69,6 +69,25 @@ def test_shards_split_the_sentences_and_change_nothing(tiny_bilm, tmp_path, monk
     assert_right(store, SENTENCES)
 
 
+def test_shards_of_wide_layers_hold_fewer_sentences(tiny_bilm, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHARD_FLOATS", 4 * tiny_bilm.n_layers * tiny_bilm.dim)
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill(SENTENCES)
+    assert len(list(store.shards.folder.glob("*.bin"))) == 3
+    assert_right(store, SENTENCES)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_layers_that_are_not_finite_are_not_stored(tiny_bilm, tmp_path, monkeypatch, value):
+    layers = [torch.zeros(tiny_bilm.n_layers, 3, tiny_bilm.dim)]
+    layers[0][1, 2, 0] = value
+    monkeypatch.setattr(tiny_bilm, "layers", lambda sentences: layers)
+    store = LayerStore(tmp_path, tiny_bilm)
+    with pytest.raises(UserError, match=r"^a layer holds numbers that are not finite$"):
+        store.fill(SENTENCES[:1])
+    assert [path.name for path in store.shards.folder.iterdir()] == ["about.json"]
+
+
 def test_token_borders_count(tiny_bilm, tmp_path):
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     store.fill([["ab", "c"]])

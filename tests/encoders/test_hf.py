@@ -123,6 +123,11 @@ def test_a_word_without_pieces_is_zero_and_is_named(hf_folder):
     assert encoder.layers([]) == []
 
 
+def test_a_lone_surrogate_is_passed_over(hf_folder):
+    encoder = HuggingFace.load(hf_folder("bert"))
+    torch.testing.assert_close(encoder.layers([["c\ud800at", "\ud800"]])[0][:, 0], encoder.layers([["cat"]])[0][:, 0])
+
+
 def test_words_are_cut_as_within_running_text(hf_folder):
     encoder = HuggingFace.load(hf_folder("gpt2"))
     (cut,) = encoder._cut([["cat", "sat"]])

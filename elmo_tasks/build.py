@@ -26,6 +26,7 @@ from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.words import WordVectors
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.module import TaskModule
 
@@ -37,14 +38,21 @@ def uses_elmo(cfg: dict[str, Any]) -> bool:
     return "elmo" in cfg["task"] and cfg["elmo"]["placement"] != "none"
 
 
-def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
-    """The frozen biLM, or None where it takes no part.
+def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
+    """The frozen biLM or the encoder in its place, or None where it takes no part.
 
     Raises:
         UserError: if the files are missing or are not of the size that ``bilm=`` names.
     """
+    is_bilm = "encoder" not in cfg["bilm"]
+    if not is_bilm and "elmo" not in cfg["task"]:
+        raise UserError(f"task={cfg['task']['name']} trains a biLM, and bilm={cfg['bilm']['name']} is none")
     if not uses_elmo(cfg):
         return None
+    return _language_model(cfg) if is_bilm else _other_encoder(cfg)
+
+
+def _language_model(cfg: dict[str, Any]) -> BiLM:
     name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
     if path is None and name != "mini":
         raise UserError(
@@ -61,25 +69,38 @@ def build_bilm(cfg: dict[str, Any]) -> BiLM | None:
     return bilm.to(device_of(cfg))
 
 
+def _other_encoder(cfg: dict[str, Any]) -> Encoder:
+    bilm = cfg["bilm"]
+    found_and_only = [
+        ("state", bilm["state"], "reset"),
+        ("precision", bilm["precision"], "float32"),
+        ("store.keep", bilm["store"]["keep"], "layers"),
+    ]
+    for key, found, only in found_and_only:
+        if found != only:
+            raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
+    if bilm["path"] is None:
+        raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
+    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device_of(cfg))
+    return encoder
+
+
 def device_of(cfg: dict[str, Any]) -> str:
     """Where the biLM and an ensemble run; a trainer finds its own place."""
     return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"
 
 
-def build_store(cfg: dict[str, Any], bilm: BiLM | None) -> LayerStore | TokenStore | None:
-    """The store of this biLM's layers (or of its token layer alone), or None."""
-    if bilm is None:
+def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> LayerStore | TokenStore | None:
+    """The store of this encoder's layers (or of a biLM's token layer alone), or None."""
+    if encoder is None:
         return None
     store = cfg["bilm"]["store"]
-    kind = LayerStore if store["keep"] == "layers" else TokenStore
-    return kind(
-        Path(store["dir"]),
-        bilm,
-        state=cfg["bilm"]["state"],
-        dtype=store["dtype"],
-        limit_gb=store["limit_gb"],
-        progress=cfg["trainer"]["progress"],
-    )
+    settings = {key: store[key] for key in ("dtype", "limit_gb")}
+    settings |= {"state": cfg["bilm"]["state"], "progress": cfg["trainer"]["progress"]}
+    if store["keep"] == "layers":
+        return LayerStore(Path(store["dir"]), encoder, **settings)
+    assert isinstance(encoder, BiLM)  # see _other_encoder
+    return TokenStore(Path(store["dir"]), encoder, **settings)
 
 
 def data_root(cfg: dict[str, Any]) -> str | None:
@@ -129,15 +150,15 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
     return data_of_task
 
 
-def build_elmo(cfg: dict[str, Any], bilm: BiLM | None) -> Elmo | None:
-    """Where and how the biLM enters the task model; None for a task that has no place for it (lm)."""
+def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo | None:
+    """Where and how the encoder enters the task model; None for a task that has no place for it (lm)."""
     if "elmo" not in cfg["task"]:
         return None
     elmo = cfg["elmo"]
     return Elmo(
         placement=elmo["placement"],
-        n_layers=bilm.n_layers if bilm else 0,
-        dim=bilm.dim if bilm else 0,
+        n_layers=encoder.n_layers if encoder else 0,
+        dim=encoder.dim if encoder else 0,
         mix=elmo["mix"],
         l2=elmo["lambda"],
         dropout=elmo["dropout"],

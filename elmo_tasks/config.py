@@ -69,6 +69,10 @@ RULES: dict[str, tuple[str, Check]] = {
     "elmo.lambda": _number(0, math.inf),
     "elmo.dropout": _number(0, 1, below=True),
     "elmo.layer_norm": _FLAG,
+    "bilm.name": (
+        "a name of letters, digits, '.', '_' and '-'",
+        lambda value: isinstance(value, str) and re.fullmatch(r"\w[\w.-]*", value) is not None,
+    ),
     "bilm.path": _optional(_TEXT),
     "bilm.state": _choice("reset", "carry", "warm"),
     "bilm.precision": _choice("float32", "bfloat16"),

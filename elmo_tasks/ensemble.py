@@ -17,7 +17,6 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
-from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.store import Filled
 from elmo_tasks.build import (
     build_bilm,
@@ -33,6 +32,7 @@ from elmo_tasks.build import (
 from elmo_tasks.config import validate
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
+from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.results import fingerprint, finished_row, write_json
@@ -134,7 +134,7 @@ def weights_of(cfg: dict[str, Any], run_id: str) -> Path:
 
 
 def gather(
-    of_members: list[dict[str, Any]], rows: list[dict[str, Any]], bilm: BiLM | None, splits: tuple[str, ...]
+    of_members: list[dict[str, Any]], rows: list[dict[str, Any]], encoder: Encoder | None, splits: tuple[str, ...]
 ) -> tuple[list[Member], Filled]:
     """Load the members, with layers for ``splits``."""
     members: list[Member] = []
@@ -147,9 +147,9 @@ def gather(
             assert isinstance(fresh, TaskData)
             data = fresh
             data.read()
-            own = data.use_layers(build_store(cfg, bilm), splits)
+            own = data.use_layers(build_store(cfg, encoder), splits)
             filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
-        model = build_model(cfg, data, build_elmo(cfg, bilm))
+        model = build_model(cfg, data, build_elmo(cfg, encoder))
         read_weights(model, weights_of(cfg, row["run_id"]))
         members.append(Member(model.to(device_of(cfg)).eval(), data))
     return members, filled

@@ -34,6 +34,7 @@ from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Exports, Metric
 from elmo_tasks.module import score
@@ -125,22 +126,27 @@ def folder_of_run(cfg: dict[str, Any], run_id: str) -> Path:
     return Path(cfg["paths"]["outputs"]) / "runs" / run_id
 
 
-def describe_bilm(cfg: dict[str, Any], bilm: BiLM) -> dict[str, Any]:
-    """What of the biLM can change a score."""
-    part = {"name": cfg["bilm"]["name"], "digest": bilm.digest, "state": cfg["bilm"]["state"]}
-    part |= {"dtype": cfg["bilm"]["store"]["dtype"], "warm": bilm.warm_digest}
-    return part if bilm.precision == "float32" else part | {"precision": bilm.precision}
+def describe_bilm(cfg: dict[str, Any], encoder: Encoder) -> dict[str, Any]:
+    """What of the biLM, or of the encoder in its place, can change a score."""
+    part = {"name": cfg["bilm"]["name"], "digest": encoder.digest, "state": cfg["bilm"]["state"]}
+    warm = encoder.warm_digest if isinstance(encoder, BiLM) else None
+    return part | {"dtype": cfg["bilm"]["store"]["dtype"], "warm": warm}
 
 
 def experiment(
-    cfg: dict[str, Any], data: TaskData | LmData, bilm: BiLM | None, elmo: Elmo | None, run_dir: Path, beside_row: Path
+    cfg: dict[str, Any],
+    data: TaskData | LmData,
+    encoder: Encoder | None,
+    elmo: Elmo | None,
+    run_dir: Path,
+    beside_row: Path,
 ) -> dict[str, Any]:
     """Read, train, choose by dev, score.
 
     Args:
         cfg: the checked configuration.
         data: not yet read.
-        bilm: the frozen biLM, if it takes part.
+        encoder: the frozen biLM, or the encoder in its place, if it takes part.
         elmo: its places, if the task has any.
         run_dir: folder for the weights and the curve.
         beside_row: folder for predictions in a benchmark's official format.
@@ -152,7 +158,7 @@ def experiment(
     pl.seed_everything(cfg["seed"], workers=True, verbose=False)  # here, so that baseline and ELMo start alike
     data.read()
     splits = SPLITS if cfg["test"] else SPLITS[:2]
-    filled = data.use_layers(build_store(cfg, bilm), splits) if isinstance(data, TaskData) else Filled()
+    filled = data.use_layers(build_store(cfg, encoder), splits) if isinstance(data, TaskData) else Filled()
     after_layers = time.perf_counter()
     module = build_module(cfg, build_model(cfg, data, elmo))
     model, metric = module.model, module.metric

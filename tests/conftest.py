@@ -19,6 +19,8 @@ from elmo_tasks.bilm.options import BiLMOptions
 
 REPO = Path(__file__).parent.parent
 
+pytest_plugins = ["tiny_encoders"]
+
 
 @pytest.fixture(autouse=True)
 def _one_thread_and_a_fixed_seed() -> None:

@@ -24,7 +24,7 @@ def files(*places: str) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("path", files("models", "nn", "metrics", "bilm", "elmo.py", "batch.py"), ids=str)
+@pytest.mark.parametrize("path", files("models", "nn", "metrics", "bilm", "encoders", "elmo.py", "batch.py"), ids=str)
 def test_models_know_no_framework(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
 

@@ -28,7 +28,7 @@ def test_there_are_two_commands_that_do_everything() -> None:
 
 @pytest.mark.parametrize("command", RUNS)
 def test_each_run_of_the_readme_composes_to_a_valid_configuration(command: str) -> None:
-    words = [word.replace("DIR", "folder") for word in shlex.split(command)[2:] if word != "-m"]
+    words = [re.sub("DIR|FILE", "folder", word) for word in shlex.split(command)[2:] if word != "-m"]
     first_of_sweep = [re.sub(r"=([^=,\[]+),.*", r"=\1", word) for word in words]
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
         validate(compose("config", first_of_sweep))

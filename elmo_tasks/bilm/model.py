@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, MAX_CHARACTERS, cut_words
 from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM, State
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.pack import Packing
 from elmo_tasks.bilm.weights import find_files, read_weights, write_weights
+from elmo_tasks.encoders.base import batches_by_length, digest_of
 from elmo_tasks.errors import UserError
 
 BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
@@ -76,14 +77,10 @@ class BiLM(nn.Module):
 
     @property
     def digest(self) -> str:
-        """Fingerprint of sizes and weights; part of the layer store's key and of every row."""
+        """Fingerprint of sizes, weights and precision; part of the layer store's key and of every row."""
         if self._digest is None:
-            sha = hashlib.sha256(json.dumps(self.options.to_json(), sort_keys=True).encode())
-            for name, value in sorted(self.state_dict().items()):
-                sha.update(name.encode())
-                sha.update(value.detach().float().cpu().contiguous().numpy().tobytes())
-            self._digest = sha.hexdigest()[:16]
-        return self._digest
+            self._digest = digest_of(self.options.to_json(), self.state_dict())
+        return self._digest if self.precision == "float32" else digest_of({self._digest: self.precision}, {})
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
@@ -101,6 +98,16 @@ class BiLM(nn.Module):
     def save(self, folder: str | Path, dtype: str = "float32") -> None:
         """Write the official layout, readable by :meth:`load`, bilm-tf and AllenNLP."""
         write_weights(self, Path(folder), dtype)
+
+    def prepare(self, words: Iterable[str]) -> str:
+        """A remark on the words that lose their end, if there are any."""
+        cut = cut_words(words)
+        limit = MAX_CHARACTERS - 2
+        return (
+            f"words longer than {limit} bytes, which lose their end: {len(cut):,}, such as {cut[0][:60]!r}"
+            if cut
+            else ""
+        )
 
     @torch.no_grad()
     def layers(
@@ -233,12 +240,5 @@ def _rows_of(states: Sequence[State], rows: Sequence[int]) -> list[State]:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches of similar length, longest first, each within the budget of positions."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda k: -lengths[k]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > _BATCH_POSITIONS:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
+    """Row numbers in batches within this module's budget."""
+    return batches_by_length(lengths, _BATCH_POSITIONS)

@@ -79,7 +79,7 @@ class Shards:
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
                 f"{text}, beside {_size(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
-                "raise it, use a smaller data.fraction, or keep the token layer alone with bilm.store.keep=tokens"
+                "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class Shards:
         """Write one shard.
 
         Raises:
-            UserError: if it cannot be written; nothing of it is left then.
+            UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
         """
         name = uuid.uuid4().hex
         lengths = np.array([len(array) for array in arrays])
@@ -110,7 +110,7 @@ class Shards:
             sha = hashlib.sha256()
             with temporary[0].open("wb") as file:
                 for array in arrays:
-                    data = np.ascontiguousarray(array, dtype=self.dtype).tobytes()
+                    data = self._converted(array).tobytes()
                     sha.update(data)
                     file.write(data)
                 file.flush()
@@ -128,6 +128,14 @@ class Shards:
             for path in temporary:
                 path.unlink(missing_ok=True)
         self.scan()
+
+    def _converted(self, array: Array) -> Array:
+        largest = np.abs(array).max(initial=0)
+        if not np.isfinite(largest):
+            raise UserError("a layer holds numbers that are not finite")
+        if largest > np.finfo(self.dtype).max:
+            raise UserError(f"a layer holds {largest:g}, too large for {self.dtype}; set bilm.store.dtype=float32")
+        return np.ascontiguousarray(array, dtype=self.dtype)
 
     def scan(self) -> None:
         """Take in the indices that have appeared since the last look; damaged ones are passed over."""

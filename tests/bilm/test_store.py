@@ -29,7 +29,7 @@ def computed(tiny_bilm, monkeypatch):
 
 def assert_right(store, sentences, dtype="float32"):
     for sentence in sentences:
-        expected = BiLM.layers(store.bilm, [sentence])[0].transpose(0, 1).numpy()
+        expected = BiLM.layers(store.encoder, [sentence])[0].transpose(0, 1).numpy()
         found = store.get(sentence)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, **TOLERANCE[dtype])
@@ -67,6 +67,25 @@ def test_shards_split_the_sentences_and_change_nothing(tiny_bilm, tmp_path, monk
     shards = [path.stat().st_size // store.shards.row_bytes for path in store.shards.folder.glob("*.bin")]
     assert sorted(shards) == [3, 4, 4]
     assert_right(store, SENTENCES)
+
+
+def test_shards_of_wide_layers_hold_fewer_sentences(tiny_bilm, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHARD_FLOATS", 4 * tiny_bilm.n_layers * tiny_bilm.dim)
+    store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
+    store.fill(SENTENCES)
+    assert len(list(store.shards.folder.glob("*.bin"))) == 3
+    assert_right(store, SENTENCES)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_layers_that_are_not_finite_are_not_stored(tiny_bilm, tmp_path, monkeypatch, value):
+    layers = [torch.zeros(tiny_bilm.n_layers, 3, tiny_bilm.dim)]
+    layers[0][1, 2, 0] = value
+    monkeypatch.setattr(tiny_bilm, "layers", lambda sentences: layers)
+    store = LayerStore(tmp_path, tiny_bilm)
+    with pytest.raises(UserError, match=r"^a layer holds numbers that are not finite$"):
+        store.fill(SENTENCES[:1])
+    assert [path.name for path in store.shards.folder.iterdir()] == ["about.json"]
 
 
 def test_token_borders_count(tiny_bilm, tmp_path):

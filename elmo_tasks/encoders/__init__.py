@@ -1,0 +1,1 @@
+"""Frozen encoders beside the biLM: CoVe, and Hugging Face models."""

@@ -1,0 +1,57 @@
+"""What the layer store, the places of ELMo and a row ask of a frozen encoder: the biLM meets it, and others may."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class Encoder(Protocol):
+    """Frozen, and a pure function of a sentence: neither order nor batch mates change a vector."""
+
+    @property
+    def n_layers(self) -> int:
+        """L, the token layer counted."""
+
+    @property
+    def dim(self) -> int:
+        """D, the width of every layer."""
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of all that can change a vector; part of the layer store's key and of every row."""
+
+    def prepare(self, words: Iterable[str]) -> str:
+        """Make ready for words that :meth:`layers` will be given.
+
+        Returns:
+            what the user should know of words that the encoder does not read as they stand, or an empty text.
+        """
+
+    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+
+
+def digest_of(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Sixteen hexadecimal digits of an encoder's description and weights."""
+    sha = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        sha.update(name.encode())
+        sha.update(value.detach().float().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()[:16]
+
+
+def batches_by_length(lengths: Sequence[int], n_positions: int) -> Iterator[list[int]]:
+    """Row numbers in batches of similar length, longest first, each within the budget of padded positions."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda k: -lengths[k]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > n_positions:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch

@@ -1,0 +1,154 @@
+"""CoVe: the two-layer biLSTM encoder of a translation model, over GloVe vectors (McCann et al. 2017)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from elmo_tasks.data.source import digest_files
+from elmo_tasks.data.words import WordVectors
+from elmo_tasks.encoders.base import batches_by_length, digest_of
+from elmo_tasks.encoders.weights import find_file, read_tensors
+from elmo_tasks.errors import UserError
+from elmo_tasks.nn.rnn import BiLSTM
+
+_BATCH_POSITIONS = 8192  # of one batch of sentences of similar length
+_RECURRENT = re.compile(r"(weight|bias)_[ih]h_l\d+(_reverse)?")
+
+
+class CoVe(nn.Module):
+    """Stacked biLSTMs over frozen word vectors; D = 2 x ``dim``.
+
+    Layer 0 is the word vector, doubled to the width of the others as the biLM's token layer is; layers 1 .. L-1 are
+    the outputs of the biLSTMs, forward and backward halves side by side. Every sentence starts from zeros. A word
+    without a vector is a zero vector, as in the original code.
+
+    Args:
+        words: the GloVe vectors that the weights were trained with; each has ``dim`` numbers.
+        dim: cells of each direction.
+        n_layers: biLSTMs, L - 1.
+    """
+
+    def __init__(self, words: WordVectors, *, dim: int = 300, n_layers: int = 2) -> None:
+        super().__init__()
+        if words.dim != dim:
+            raise UserError(
+                f"bilm.options.words.dim={words.dim} and bilm.options.lstm.dim={dim} must be the same: "
+                "two word vectors are as wide as both directions"
+            )
+        self.words = words
+        self.lstms = nn.ModuleList(BiLSTM(dim if k == 0 else 2 * dim, dim) for k in range(n_layers))
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._unknown: NDArray[np.float32] = np.zeros(dim, dtype=np.float32)
+        self._digest: str | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, *, words: Mapping[str, Any], lstm: Mapping[str, int]) -> CoVe:
+        """A frozen CoVe.
+
+        Args:
+            path: a safetensors file with the published names (``weight_ih_l0``, ``bias_hh_l1_reverse``, ...), whatever
+                stands before them (``rnn1.``), or the folder that holds it.
+            words: arguments of :class:`WordVectors`.
+            lstm: ``dim`` and ``n_layers``.
+
+        Raises:
+            UserError: if a file is missing or damaged, or the weights are not of these sizes.
+        """
+        for key, value in {"words.dim": words["dim"], **{f"lstm.{key}": value for key, value in lstm.items()}}.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise UserError(f"bilm.options.{key} must be a whole number of at least 1, found {value!r}")
+        if words["path"] is None:
+            raise UserError("bilm=cove reads GloVe 840B (300 dimensions): set bilm.options.words.path to its text file")
+        cove = cls(WordVectors(name="glove", key="bilm.options.words", **words), **lstm)
+        cove._read_weights(find_file(Path(path)))
+        return cove.eval().requires_grad_(False)
+
+    @property
+    def n_layers(self) -> int:
+        """L, the token layer counted."""
+        return len(self.lstms) + 1
+
+    @property
+    def dim(self) -> int:
+        """D, both directions."""
+        return 2 * self.words.dim
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the weights and of the whole file of word vectors."""
+        if self._digest is None:
+            assert self.words.path is not None
+            vectors = digest_files([Path(self.words.path)])
+            about = {"encoder": "cove", "words": vectors, "lowercase": self.words.lowercase}
+            self._digest = digest_of(about, self.state_dict())
+        return self._digest
+
+    def prepare(self, words: Iterable[str]) -> str:
+        """Look up the vectors of ``words``, reading the file once for all of them.
+
+        Raises:
+            UserError: if none of them has a vector: another file was meant.
+        """
+        wanted = dict.fromkeys(words)
+        self._look_up(wanted)
+        lost = [word for word in wanted if self._vectors[word] is self._unknown]
+        self.words.refuse_none_found({word: 0 for word in wanted if self._vectors[word] is not self._unknown})
+        if not lost:
+            return ""
+        return f"words without a vector, which are zeros: {len(lost):,} of {len(wanted):,}, such as {lost[0][:60]!r}"
+
+    @torch.no_grad()
+    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+        self._look_up(word for sentence in sentences for word in sentence)
+        device = next(self.parameters()).device
+        results = [torch.zeros(self.n_layers, 0, self.dim, device=device)] * len(sentences)
+        filled = [row for row, sentence in enumerate(sentences) if sentence]
+        for batch in batches_by_length([len(sentences[row]) for row in filled], _BATCH_POSITIONS):
+            rows = [filled[k] for k in batch]
+            vectors = [torch.from_numpy(np.stack([self._vectors[w] for w in sentences[row]])) for row in rows]
+            x = nn.utils.rnn.pad_sequence(vectors, batch_first=True).to(device)
+            lengths = torch.tensor([len(sentences[row]) for row in rows], device=device)
+            layers = self._run(x, torch.arange(x.shape[1], device=device) < lengths.unsqueeze(1))
+            for row, of_text in zip(rows, layers, strict=True):
+                results[row] = of_text[:, : len(sentences[row])].clone()
+        return results
+
+    def _run(self, x: Tensor, mask: Tensor) -> Tensor:
+        """``[B, T, E]`` and bool ``[B, T]`` to ``[B, L, T, D]``."""
+        layers, h = [torch.cat([x, x], dim=2)], x
+        for lstm in self.lstms:
+            h = lstm(h, mask)
+            layers.append(h)
+        return torch.stack(layers, dim=1)
+
+    def _look_up(self, words: Iterable[str]) -> None:
+        new = [word for word in dict.fromkeys(words) if word not in self._vectors]
+        found = self.words.lookup(new) if new else {}
+        self._vectors.update({word: found.get(word, self._unknown) for word in new})
+
+    def _read_weights(self, path: Path) -> None:
+        parameters = dict(self._published())
+        sizes = f"bilm.options.lstm.dim={self.words.dim} and bilm.options.lstm.n_layers={len(self.lstms)}"
+        found = read_tensors(path, {name: value.shape for name, value in parameters.items()}, sizes)
+        more = [name for name in found if _RECURRENT.fullmatch(name) and name not in parameters]
+        if more:
+            raise UserError(f"{path}: holds {more[0]!r}, for which {sizes} have no place")
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(found[name])
+
+    def _published(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Each parameter with its name in the published file, that of one bidirectional ``nn.LSTM``."""
+        for k, layer in enumerate(self.lstms):
+            for direction, ending in (("left_to_right", ""), ("right_to_left", "_reverse")):
+                for name, parameter in getattr(layer, direction).named_parameters():
+                    yield name.replace("_l0", f"_l{k}") + ending, parameter

@@ -1,0 +1,227 @@
+"""A Hugging Face transformer in the biLM's place: its embeddings and all of its layers, a vector a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elmo_tasks.encoders.base import batches_by_length, digest_of
+from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, positions_of, read_config
+from elmo_tasks.encoders.windows import best_window, window_starts
+from elmo_tasks.errors import UserError
+
+_BATCH_POSITIONS = 8192  # pieces of one batch of windows of similar length
+_BATCH_FLOATS = 80_000_000  # of all layers of such a batch: 320 MB
+
+
+@dataclass
+class Pieces:
+    """A sentence's pieces, and the special ones before and behind them."""
+
+    before: list[int]
+    ids: list[int]
+    behind: list[int]
+    words: dict[int, tuple[int, int]]
+    """First and last piece of each word; a word without pieces is not in it."""
+
+
+@dataclass
+class Window:
+    """A stretch of a sentence as the model reads it, and the words whose vectors are taken from it."""
+
+    sentence: int
+    ids: list[int]
+    words: dict[int, tuple[int, int]]
+    """First and last place in ``ids``."""
+
+
+class HuggingFace(nn.Module):
+    """A frozen transformer over its tokeniser's pieces.
+
+    Layer 0 is the embeddings (positions included), layers 1 .. L-1 are those of the transformer, as its
+    ``hidden_states`` give them; D is its hidden size. Words are cut into pieces one by one, each with a space before
+    it where the tokeniser tells word beginnings by it. A word without any piece (a lone control character) is zero in
+    all layers. A sentence of more pieces than a window is read in windows that overlap by half, and each word's vector
+    comes from the window in which it has most context on both sides.
+
+    Args:
+        model: a transformers model, frozen, whose weights are a model's own.
+        tokenizer: a fast tokeniser.
+        pieces: a word's vector is that of its ``first`` piece or the ``mean`` of its pieces.
+        window: pieces of a window at most, special ones counted; None is as many as the model has positions for.
+        about: further parts of the digest.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        pieces: str = "first",
+        window: int | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.tokenizer, self.pieces = model, tokenizer, pieces
+        self._space = " " if _tells_words_by_spaces(tokenizer) else ""
+        self.window = _checked_window(window, positions_of(model, tokenizer))
+        self._about = {"encoder": "hf", "pieces": pieces, "window": self.window, **(about or {})}
+        self.n_layers, self.dim = self._measure()
+        self._digest: str | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, *, pieces: str = "first", window: int | None = None) -> HuggingFace:
+        """A frozen model from a local folder: ``config.json``, weights as safetensors, a fast tokeniser.
+
+        Nothing is fetched, unpickled, or run from the folder.
+
+        Raises:
+            UserError: if the extra ``hf`` is not installed, an option is out of range, a file is missing or damaged,
+                the weights do not fit ``config.json`` or are not finite, or the tokeniser is not a fast one.
+        """
+        if pieces not in ("first", "mean"):
+            raise UserError(f"bilm.options.pieces must be one of first, mean, found {pieces!r}")
+        folder = Path(path)
+        config = read_config(folder)
+        tokenizer = load_tokenizer(folder)
+        about = {"config": config, "tokenizer": json.loads(tokenizer.backend_tokenizer.to_str())}
+        return cls(load_model(folder), tokenizer, pieces=pieces, window=window, about=about)
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the weights, ``config.json``, the tokeniser and the options."""
+        if self._digest is None:
+            weights = {name: value for name, value in self.model.state_dict().items() if not is_unused(name)}
+            self._digest = digest_of(self._about, weights)
+        return self._digest
+
+    def prepare(self, words: Iterable[str]) -> str:
+        """A remark on the words that have no piece, if there are any."""
+        distinct = list(dict.fromkeys(words))
+        lost = [word for word, cut in zip(distinct, self._cut([[w] for w in distinct]), strict=True) if not cut.words]
+        if not lost:
+            return ""
+        return f"words without a piece, which are zeros: {len(lost):,} of {len(distinct):,}, such as {lost[0][:60]!r}"
+
+    @torch.no_grad()
+    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+        device = self.model.device
+        results = [torch.zeros(self.n_layers, len(s), self.dim, device=device) for s in sentences]
+        windows = [window for k, cut in enumerate(self._cut(sentences)) for window in self._windows(k, cut)]
+        budget = min(_BATCH_POSITIONS, _BATCH_FLOATS // (self.n_layers * self.dim))
+        for rows in batches_by_length([len(window.ids) for window in windows], budget):
+            batch = [windows[row] for row in rows]
+            for window, hidden in zip(batch, self._read([window.ids for window in batch]), strict=True):
+                words = torch.tensor(list(window.words), device=device)
+                results[window.sentence][:, words] = _pooled(hidden, list(window.words.values()))
+        return results
+
+    def _cut(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """The pieces of each sentence."""
+        if not sentences:
+            return []
+        spaced = [[self._space + _utf8(word) for word in sentence] for sentence in sentences]
+        plain = {"truncation": False, "padding": False}  # whatever the tokeniser's own file says
+        cut = self.tokenizer(spaced, is_split_into_words=True, **plain)
+        n_known = self.model.get_input_embeddings().num_embeddings
+        largest = max((max(ids, default=0) for ids in cut["input_ids"]), default=0)
+        if largest >= n_known:
+            raise UserError(
+                f"the tokeniser gives piece {largest}, but the model has embeddings for {n_known:,}: "
+                "bilm.path holds the files of two models"
+            )
+        return [_pieces(ids, cut.word_ids(row), self.pieces) for row, ids in enumerate(cut["input_ids"])]
+
+    def _windows(self, sentence: int, cut: Pieces) -> Iterator[Window]:
+        """What is read of a sentence: only windows from which a word is taken."""
+        size = len(cut.ids) if self.window is None else self.window - len(cut.before) - len(cut.behind)
+        starts = window_starts(len(cut.ids), size)
+        chosen: dict[int, dict[int, tuple[int, int]]] = {}
+        for word, (first, last) in cut.words.items():
+            k = best_window(first, last, starts, size) if len(starts) > 1 else 0
+            within = max(first, starts[k]), min(last, starts[k] + size - 1)
+            shift = len(cut.before) - starts[k]
+            chosen.setdefault(k, {})[word] = (within[0] + shift, within[1] + shift)
+        for k, words in chosen.items():
+            yield Window(sentence, [*cut.before, *cut.ids[starts[k] : starts[k] + size], *cut.behind], words)
+
+    def _read(self, texts: Sequence[Sequence[int]]) -> Tensor:
+        """Some windows' pieces to float ``[B, L, n, D]``; padding is masked."""
+        device, padding = self.model.device, self.tokenizer.pad_token_id or 0
+        ids = nn.utils.rnn.pad_sequence(
+            [torch.tensor(text) for text in texts], batch_first=True, padding_value=padding
+        ).to(device)
+        lengths = torch.tensor([len(text) for text in texts], device=device)
+        mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(1)
+        out = self.model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
+        return torch.stack(out.hidden_states, dim=1)
+
+    @torch.no_grad()
+    def _measure(self) -> tuple[int, int]:
+        """L and D, from reading one piece."""
+        piece = torch.zeros(1, 1, dtype=torch.long, device=self.model.device)
+        try:
+            widths = [layer.shape[2] for layer in self.model(input_ids=piece, output_hidden_states=True).hidden_states]
+        except Exception as error:  # whatever a model for images or sound makes of it
+            raise UserError(f"{type(self.model).__name__} cannot be used: it does not give layers of a text") from error
+        if len(set(widths)) > 1:
+            listed = ", ".join(map(str, widths))
+            raise UserError(f"the layers of this model are {listed} wide: layers of different widths cannot be mixed")
+        return len(widths), widths[0]
+
+
+def _utf8(word: str) -> str:
+    """Without the lone surrogates that JSON may bring, as the biLM reads it too."""
+    return word if word.isascii() else word.encode("utf-8", "ignore").decode("utf-8")
+
+
+def _pieces(ids: list[int], word_of: list[int | None], policy: str) -> Pieces:
+    """Take the special pieces off, and say which pieces a word's vector is made of."""
+    own = [k for k, word in enumerate(word_of) if word is not None]
+    if not own:
+        return Pieces([], [], [], {})
+    begin, end = own[0], own[-1] + 1
+    words: dict[int, tuple[int, int]] = {}
+    for k in own:
+        word = word_of[k]
+        assert word is not None
+        first, _ = words.get(word, (k - begin, 0))
+        words[word] = (first, first if policy == "first" else k - begin)
+    return Pieces(ids[:begin], ids[begin:end], ids[end:], words)
+
+
+def _pooled(hidden: Tensor, spans: Sequence[tuple[int, int]]) -> Tensor:
+    """Means over spans of pieces: ``[L, n, D]`` to ``[L, len(spans), D]``."""
+    first, last = torch.tensor(spans, device=hidden.device).unsqueeze(2).unbind(1)
+    places = torch.arange(hidden.shape[1], device=hidden.device)
+    share = ((places >= first) & (places <= last)) / (last - first + 1)
+    return share.to(hidden.dtype) @ hidden
+
+
+def _tells_words_by_spaces(tokenizer: Any) -> bool:
+    """Whether a word in running text has other pieces than by itself, and the same ones with a space before it."""
+    running = tokenizer("the the", add_special_tokens=False, return_offsets_mapping=True)
+    expected = [k for k, (_, end) in zip(running["input_ids"], running["offset_mapping"], strict=True) if end > 3]
+
+    def second(word: str) -> list[int]:
+        cut = tokenizer(["the", word], is_split_into_words=True, add_special_tokens=False)
+        return [k for k, of_word in zip(cut["input_ids"], cut.word_ids(), strict=True) if of_word == 1]
+
+    return second("the") != expected == second(" the")
+
+
+def _checked_window(window: int | None, positions: int | None) -> int | None:
+    if window is None:
+        return positions
+    if not isinstance(window, int) or isinstance(window, bool) or window < 8:
+        raise UserError(f"bilm.options.window must be a whole number of at least 8, or null, found {window!r}")
+    if positions is not None and window > positions:
+        raise UserError(f"bilm.options.window={window}, but the model has positions for {positions} pieces")
+    return window

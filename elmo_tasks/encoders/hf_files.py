@@ -1,0 +1,144 @@
+"""Loading a transformer from a local folder: nothing is fetched, nothing is unpickled, no code of the folder is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from elmo_tasks.errors import UserError
+
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+_ENDLESS = 10**9  # what tokenisers give as their limit when they have none is larger
+_BY_KERNELS = ("quantization_config", "kernel_config", "use_kernels")  # keys by which the library fetches code
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A folder's ``config.json``; also sees that the other files are there.
+
+    Raises:
+        UserError: if the folder, the configuration, safetensors weights or ``tokenizer.json`` are missing, or if the
+            configuration names code to be fetched.
+    """
+    if not folder.is_dir():
+        raise UserError(f"bilm.path={folder}: no such folder; expected one with config.json, weights and a tokeniser")
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"bilm.path={folder}: config.json is missing; expected a Hugging Face model") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder / 'config.json'}: not a JSON file ({error})") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{folder / 'config.json'}: expected a JSON object, found {str(config)[:40]}")
+    if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+        pickled = sorted(path.name for path in folder.glob("*.bin"))
+        found = f"; {pickled[0]} is a pickle, which is not read, since it can run code" if pickled else ""
+        raise UserError(f"bilm.path={folder}: model.safetensors is missing{found}")
+    if not (folder / "tokenizer.json").is_file():
+        raise UserError(
+            f"bilm.path={folder}: tokenizer.json is missing: it makes a fast tokeniser, and only those say which word "
+            "a piece belongs to"
+        )
+    for key, value in _entries(config):
+        named = "implementation" in key and isinstance(value, str) and "/" in value
+        if named or (key in _BY_KERNELS and value):
+            raise UserError(f"{folder / 'config.json'}: {key} can name code of the hub, which is not run; take it out")
+    return config
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The folder's fast tokeniser.
+
+    Raises:
+        UserError: if it cannot be loaded or is not a fast one.
+    """
+    tokenizer = _loaded(folder, "tokeniser", library().AutoTokenizer.from_pretrained)
+    if not tokenizer.is_fast:
+        raise UserError(
+            f"bilm.path={folder}: {type(tokenizer).__name__} is not a fast tokeniser, and only those say which word "
+            "a piece belongs to"
+        )
+    return tokenizer
+
+
+def load_model(folder: Path) -> Any:
+    """The folder's model, frozen, in single precision.
+
+    Raises:
+        UserError: if it cannot be loaded, is no encoder or decoder by itself, or if a weight is missing, of another
+            size than ``config.json`` gives, or not finite.
+    """
+    model, info = _loaded(
+        folder,
+        "model",
+        library().AutoModel.from_pretrained,
+        use_safetensors=True,
+        dtype=torch.float32,
+        attn_implementation="eager",  # which every model has
+        ignore_mismatched_sizes=True,  # refused here, in one sentence
+        output_loading_info=True,
+    )
+    if model.config.is_encoder_decoder:
+        raise UserError(
+            f"bilm.path={folder}: {type(model).__name__} is an encoder with a decoder; expected one of the two"
+        )
+    for name, stored, expected in sorted(info["mismatched_keys"]):
+        raise UserError(
+            f"bilm.path={folder}: {name!r} has shape {tuple(stored)}, but config.json gives {tuple(expected)}"
+        )
+    for name in sorted(info["missing_keys"]):
+        if not is_unused(name):
+            raise UserError(f"bilm.path={folder}: the weights lack {name!r}, which config.json asks for")
+    for name, value in model.state_dict().items():
+        if not torch.isfinite(value).all():
+            raise UserError(f"bilm.path={folder}: {name!r} holds values that are not finite")
+    model.config.use_cache = False
+    return model.eval().requires_grad_(False)
+
+
+def is_unused(weight: str) -> bool:
+    """Whether a weight is of no layer: a pooler's, which are often not in the file and then random."""
+    return "pooler" in weight
+
+
+def positions_of(model: Any, tokenizer: Any) -> int | None:
+    """How many pieces a model can read at a time; None without a limit."""
+    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and "position" in name:  # RoBERTa's begin behind the padding's
+            limits.append(module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1))
+    return min((limit for limit in limits if limit is not None and 0 < limit < _ENDLESS), default=None)
+
+
+def library() -> Any:
+    """The module ``transformers``, told to be quiet.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    try:
+        import transformers
+    except ImportError as error:
+        raise UserError("bilm=hf needs the extra `hf`: pip install -e '.[hf]'") from error
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key of nested JSON with its value."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield key, inner
+        yield from _entries(inner)
+
+
+def _loaded(folder: Path, what: str, load: Callable[..., Any], **settings: Any) -> Any:
+    try:
+        return load(str(folder), **_LOCAL, **settings)
+    except Exception as error:  # whatever a folder's contents make the library raise
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise UserError(f"bilm.path={folder}: the {what} cannot be loaded ({reason})") from error

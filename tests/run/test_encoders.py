@@ -1,0 +1,99 @@
+"""Whole runs with another encoder in the biLM's place."""
+
+from typing import Any
+
+import pytest
+
+from elmo_tasks import ensemble, train
+from elmo_tasks.encoders.cove import CoVe
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import load
+
+
+@pytest.fixture
+def cove(cove_files: Any) -> list[str]:
+    return [
+        "bilm=cove",
+        f"bilm.path={cove_files[0]}",
+        f"bilm.options.words.path={cove_files[1]}",
+        "bilm.options.words.dim=5",
+        "bilm.options.lstm.dim=5",
+    ]
+
+
+@pytest.fixture
+def bert(hf_folder: Any) -> list[str]:
+    return ["bilm=hf", f"bilm.path={hf_folder('bert')}", "bilm.options.pieces=mean"]
+
+
+@pytest.mark.parametrize("encoder", ["cove", "bert"])
+@pytest.mark.parametrize(("task", "placement"), [("sst5", "both"), ("ner", "input"), ("squad", "output")])
+def test_a_run_leaves_a_row(
+    composed: Any, tmp_path: Any, request: Any, encoder: str, task: str, placement: str
+) -> None:
+    chosen = request.getfixturevalue(encoder)
+    small = ["data.fraction=0.03", "trainer.max_epochs=1"]
+    value = train.run(composed(*chosen, *small, f"task={task}", f"elmo.placement={placement}"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert row["scores"]["dev"][row["metric"]] == value
+    assert all(len(weights["s"]) == 3 for weights in row["elmo"]["weights"].values())
+    assert row["bilm"]["name"] == row["config"]["bilm"]["name"] in row["run_id"]
+    assert row["layers"]["computed"] > 0
+
+
+@pytest.mark.parametrize("encoder", ["cove", "bert"])
+def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
+    composed: Any, tmp_path: Any, request: Any, encoder: str
+) -> None:
+    chosen = request.getfixturevalue(encoder)
+    small = ["trainer.max_epochs=1", "elmo.placement=output"]
+    other = "bilm.options.words.lowercase=true" if encoder == "cove" else "bilm.options.pieces=first"
+    for override in ("elmo.mix=scalar", "elmo.mix=layer_1", "seed=2", other):
+        train.run(composed(*chosen, *small, override))
+    rows = {row["run_id"]: row for row in load(tmp_path / "outputs" / "rows")}
+    assert len(rows) == 4
+    assert [run_id for run_id, row in rows.items() if not row["layers"]["computed"]] == [
+        run_id for run_id in rows if "layer_1" in run_id
+    ]
+    assert len({row["bilm"]["digest"] for row in rows.values()}) == 2
+    ensemble.run(composed(*chosen, *small, "ensemble=[1,2]"))
+    assert len(load(tmp_path / "outputs" / "rows")) == 5
+
+
+@pytest.mark.parametrize("encoder", ["cove", "bert"])
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("bilm.state=carry", r"^bilm\.state=carry is for a biLM, which bilm=\w+ is not; it has reset only"),
+        ("bilm.state=warm", r"^bilm\.state=warm is for a biLM"),
+        ("bilm.store.keep=tokens", r"^bilm\.store\.keep=tokens is for a biLM, which bilm=\w+ is not; it has layers"),
+        ("bilm.path=null", r"^bilm=\w+ is not bundled; set bilm\.path to its files"),
+        ("bilm.name=a/b", r"^bilm\.name must be a name of letters"),
+        ("elmo.mix=layer_3", r"has 3 layers: layer_0, layer_1, layer_2"),
+        ("task=lm", r"^task=lm trains a biLM, and bilm=\w+ is none"),
+    ],
+)
+def test_what_only_a_bilm_has_is_refused(
+    composed: Any, tmp_path: Any, request: Any, encoder: str, override: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        train.run(composed(*request.getfixturevalue(encoder), override))
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_a_baseline_asks_for_no_files(composed: Any) -> None:
+    train.run(composed("bilm=cove", "bilm.path=null", "elmo.placement=none", "trainer.max_epochs=1"))
+
+
+def test_layers_too_large_for_the_store_ask_for_another_dtype(
+    composed: Any, cove: list[str], tmp_path: Any, monkeypatch: Any
+) -> None:
+    layers = CoVe.layers
+    monkeypatch.setattr(CoVe, "layers", lambda self, sentences: [1e6 * x for x in layers(self, sentences)])
+    small = [*cove, "trainer.max_epochs=1", "elmo.placement=output"]
+    with pytest.raises(
+        UserError, match=r"^a layer holds .*e\+06, too large for float16; set bilm\.store\.dtype=float3"
+    ):
+        train.run(composed(*small))
+    assert not list((tmp_path / "outputs" / "layers").glob("*/*.tmp"))
+    train.run(composed(*small, "bilm.store.dtype=float32"))

@@ -130,7 +130,7 @@ def test_the_command_prints_each_neighbour_in_its_sentence_and_writes_all_of_it(
     assert "Kings [play] here\n" in printed
     assert "play in" in printed
     assert [n["word"] for n in result["static"]["neighbours"]] == ["Play", "game"]
-    assert (result["text"]["sentences"], result["text"]["tokens"]) == (7, 28)
+    assert (result["text"]["sentences"], result["text"]["tokens"]) == (7, 30)
     assert result["bilm"]["digest"] == tiny_bilm.digest
 
 

@@ -122,7 +122,8 @@ def _plugged(row: Row) -> str:
     elmo = row["elmo"]
     if elmo["placement"] == "none":
         return "none"
-    text = f"{elmo['placement']}, {elmo['mix']}"
+    alone = " alone" if row["config"]["words"]["name"] == "none" else ""
+    text = f"{elmo['placement']}{alone}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
     return text if row["bilm"]["state"] == "reset" else f"{text}, {row['bilm']['state']}"

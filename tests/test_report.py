@@ -39,6 +39,13 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds() -> None:
     assert lines[3] == "| ner | local | cpu | 100 of 1,000 | none | 1 | f1 | 50.00 | - |"
 
 
+def test_elmo_without_word_vectors_is_told_apart() -> None:
+    alone = row(1, 90.0)
+    alone["config"]["words"] = {"name": "none"}
+    lines = results_table([row(1, 80.0), alone]).splitlines()[2:]
+    assert [line.split(" | ")[4] for line in lines] == ["input alone, scalar, lambda 0.1", "input, scalar, lambda 0.1"]
+
+
 def test_a_score_that_some_seeds_lack_is_left_open() -> None:
     assert results_table([row(1, 80.0, 70.0), row(2, 82.0)]).splitlines()[2].endswith("| 81.00 ± 1.41 | - |")
 

@@ -115,7 +115,8 @@ def _cell(config: Row) -> str:
     elmo, trainer = config["elmo"], config["trainer"]
     plugged = elmo if elmo["placement"] != "none" else "none"
     schedule = [trainer[key] for key in ("max_epochs", "max_steps", "patience", "precision")]
-    return fingerprint({"task": config["task"], "words": config["words"], "elmo": plugged, "schedule": schedule})
+    task = {key: value for key, value in config["task"].items() if key != "data"}  # its folders; the digest counts
+    return fingerprint({"task": task, "words": config["words"], "elmo": plugged, "schedule": schedule})
 
 
 def _plugged(row: Row) -> str:

@@ -71,6 +71,14 @@ def test_another_schedule_is_another_line() -> None:
     assert len(results_table([row(1, 80.0), other]).splitlines()) == 4
 
 
+def test_seeds_that_draw_their_data_are_one_line() -> None:
+    rows = [row(1, 80.0), row(2, 82.0)]
+    for member in rows:
+        member["config"]["task"] = {"name": "wsd", "data": {"seed": member["seed"]}}
+    (line,) = results_table(rows).splitlines()[2:]
+    assert line.endswith("| 2 | f1 | 81.00 ± 1.41 | - |")
+
+
 def test_mixes_are_averaged_over_seeds() -> None:
     assert mix_table([row(1, 0.0), row(2, 0.0)]).splitlines()[2].endswith("| input | 0.500, 0.250, 0.250 | 2.500 |")
 

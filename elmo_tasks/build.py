@@ -25,6 +25,7 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.words import WordVectors
+from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
@@ -123,13 +124,15 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
         raise
 
 
-def build_data(cfg: dict[str, Any]) -> TaskData | LmData:
-    """The data of the task, read and checked, without layers."""
+def build_data(cfg: dict[str, Any]) -> TaskData | LmData | WsdData:
+    """The data of the task, found and checked, not yet read."""
     task, root = cfg["task"], data_root(cfg)
-    if "data" in task:  # the language model's text
+    if "data" in task:  # the language model's text, or text with senses
         if root is None:
-            raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
-        data: LmData = make(task["data"], root=root)
+            raise UserError(
+                f"data={cfg['data']['name']} has no text for task={task['name']}; use data=local data.root=DIR"
+            )
+        data: LmData | WsdData = make(task["data"], root=root)
         return data
     if cfg["data"]["name"] == "hub" and task["hub"] is None:
         raise UserError(f"task={task['name']} has no data on the hub; use data=local data.root=DIR")
@@ -193,7 +196,8 @@ def read_weights(model: nn.Module, path: Path) -> None:
 
 def can_vote(cfg: dict[str, Any]) -> bool:
     """Whether the task's model can be a member of an ensemble (see ``Votes`` in ``models/base.py``)."""
-    return hasattr(get_class(cfg["task"]["model"]["_target_"]), "log_probabilities")
+    model = cfg["task"].get("model")
+    return model is not None and hasattr(get_class(model["_target_"]), "log_probabilities")
 
 
 def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:

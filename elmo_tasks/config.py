@@ -81,7 +81,7 @@ RULES: dict[str, tuple[str, Check]] = {
     "bilm.store.limit_gb": _number(0, math.inf, above=True),
     "data.root": _optional(_TEXT),
     "data.fraction": _number(0, 1, above=True),
-    "words.dim": _whole(1),
+    "words.dim": _whole(0),
     "words.path": _optional(_TEXT),
     "task.training.batch_size": _optional(_whole(1)),
     "task.training.batch_tokens": _optional(_whole(1)),
@@ -123,6 +123,8 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
             value = value.get(part) if isinstance(value, dict) else None
         if not check(value):
             raise UserError(f"{key} must be {expected}, found {value!r}")
+    if resolved["words"]["name"] == "none" and resolved["elmo"]["placement"] not in ("input", "both"):
+        raise UserError("words=none leaves a model nothing to read but ELMo at its input; add words=glove")
     return resolved  # type: ignore[return-value]
 
 
@@ -135,9 +137,11 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
     """
     part: dict[str, Any] = {"task": cfg["task"], "seed": cfg["seed"], "scale": cfg["scale"]["name"], **digests}
     part["data"] = {"name": cfg["data"]["name"], "fraction": cfg["data"]["fraction"]}
-    part["training"] = {key: cfg["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+    if "model" in cfg["task"]:
+        part["training"] = {key: cfg["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")}
     if "elmo" in cfg["task"]:
-        part["words"] = cfg["words"]
+        if "model" in cfg["task"]:
+            part["words"] = cfg["words"]
         placement = cfg["elmo"]["placement"]
         part["elmo"] = {"placement": placement} if placement == "none" else cfg["elmo"]
         part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}

@@ -23,7 +23,7 @@ SCHEMA = 1
 best epoch by place); ``bilm`` (name, digest, state); ``layers`` (tokens computed and read); ``parameters``;
 ``files`` (predictions in a benchmark's official format, below the rows' folder); ``seconds device threads commit dirty
 versions``; ``config`` (resolved); ``error`` (failed runs). The row of an ensemble has ``ensemble`` (the seeds and run
-ids of its members) and no curve.
+ids of its members) and no curve; that of a sense probe is described in ``probes/wsd.py``.
 """
 
 _PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")

@@ -16,7 +16,7 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
         table.add_row(split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items()))
     if "ensemble" in row:
         table.add_row("ensemble of", f"seeds {', '.join(map(str, row['ensemble']['seeds']))}")
-    else:
+    elif "epochs" in row:
         table.add_row("best epoch", f"{row['best_epoch']} of {row['epochs']}")
     if row.get("resumed_after"):
         table.add_row("taken up again", f"after {', '.join(map(str, row['resumed_after']))} updates")

@@ -33,11 +33,13 @@ from elmo_tasks.config import science, slug, validate
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
+from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Exports, Metric
 from elmo_tasks.module import score
+from elmo_tasks.probes import wsd
 from elmo_tasks.results import (
     SCHEMA,
     fingerprint,
@@ -77,7 +79,11 @@ def run(config: DictConfig) -> float:
     prepare_folder(path.parent)
     row = begin_row(cfg, run_id, used)
     try:
-        row |= experiment(cfg, data, bilm, elmo, folder_of_run(cfg, run_id), path.with_suffix(""))
+        if isinstance(data, WsdData):
+            assert elmo is not None
+            row |= wsd.experiment(cfg, data, bilm, elmo)
+        else:
+            row |= experiment(cfg, data, bilm, elmo, folder_of_run(cfg, run_id), path.with_suffix(""))
         row["status"] = "finished"
     except UserError:
         raise  # bad input is not a result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -12,6 +12,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.data.corpus import portions
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError
 
@@ -38,7 +39,7 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
     bilm.forget()
     try:
         with h5py.File(temporary, "w") as file, tqdm(unit=" tokens", unit_scale=True) as bar:
-            for portion in _portions(line.split() for _, line in read_lines(text)):
+            for portion in portions((line.split() for _, line in read_lines(text)), _PORTION_TOKENS):
                 for layers in _layers(bilm, portion, state):
                     file.create_dataset(str(len(file)), data=layers.cpu().numpy())
                 n_tokens += sum(map(len, portion))
@@ -61,16 +62,3 @@ def _layers(bilm: BiLM, sentences: list[list[str]], state: str) -> Iterator[Tens
         found = iter(bilm.layers([sentence for sentence in sentences if sentence], state))
     for sentence in sentences:
         yield next(found) if sentence else torch.empty(bilm.n_layers, 0, bilm.dim)
-
-
-def _portions(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    portion: list[list[str]] = []
-    n_tokens = 0
-    for sentence in sentences:
-        portion.append(sentence)
-        n_tokens += len(sentence)
-        if n_tokens >= _PORTION_TOKENS:
-            yield portion
-            portion, n_tokens = [], 0
-    if portion:
-        yield portion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
@@ -39,6 +39,20 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
             raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
         if tokens:
             yield tokens
+
+
+def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[list[str]]]:
+    """Sentences in lists of at least ``n_tokens`` tokens, but for the last one."""
+    portion: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        portion.append(sentence)
+        size += len(sentence)
+        if size >= n_tokens:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 class LmVocabulary:

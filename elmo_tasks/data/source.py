@@ -135,6 +135,14 @@ def _files_of(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
 
 
+def sample_items(items: list[Any], fraction: float, seed: int) -> list[Any]:
+    """A share of some items in their order, at least one; the same ones for a given seed."""
+    if fraction == 1:
+        return items
+    kept = sorted(Random(seed).sample(range(len(items)), max(1, round(len(items) * fraction))))
+    return [items[k] for k in kept]
+
+
 def digest_files(paths: Iterable[Path]) -> str:
     """Fingerprint of the contents of some files, in order."""
     sha = hashlib.sha256()

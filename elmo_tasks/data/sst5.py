@@ -10,12 +10,10 @@ from typing import Any
 
 from elmo_tasks.batch import Text
 from elmo_tasks.data.labelled import LabelledBatch, LabelledText
-from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.data.text import check_tokens, read_lines, unescape
 from elmo_tasks.errors import UserError
 
 N_LABELS = 5
-
-_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
 
 class SstReader:
@@ -73,7 +71,7 @@ class SstReader:
             self.left_out[reason] = self.left_out.get(reason, 0) + n
 
     def _clean(self, item: LabelledText) -> LabelledText:
-        return LabelledText([_unescape(t) for t in item.tokens], item.label) if self.unescape else item
+        return LabelledText([unescape(t) for t in item.tokens], item.label) if self.unescape else item
 
     def texts(self, item: LabelledText) -> list[list[str]]:
         return [item.tokens]
@@ -146,7 +144,3 @@ def _problem(piece: re.Match[str], inside: _Node | None, finished: bool) -> str 
     if inside is not None and inside.tokens and piece["word"]:
         return "'(' or ')'"
     return None
-
-
-def _unescape(token: str) -> str:
-    return _ESCAPES.get(token, token.replace("\\/", "/").replace("\\*", "*"))

@@ -15,6 +15,9 @@ from elmo_tasks.errors import UserError
 MAX_TOKEN_CHARACTERS = 1000  # the longest web address in a treebank has 473
 
 _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_CHUNK_BYTES = 1 << 16
+
+_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -30,6 +33,20 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, some at a time.
+
+    Raises:
+        UserError: naming the file, if it cannot be read.
+    """
+    try:
+        with _open(path) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from error
 
@@ -57,3 +74,8 @@ def check_tokens(tokens: Sequence[str], where: str) -> None:
                 f"{where}: a token of {len(token)} characters ({token[:20]!r}...); "
                 f"expected words of at most {MAX_TOKEN_CHARACTERS}"
             )
+
+
+def unescape(token: str) -> str:
+    """Undo the Penn Treebank's escapes, so that word vectors and the biLM see the text that they were trained on."""
+    return _ESCAPES.get(token, token.replace("\\/", "/").replace("\\*", "*"))

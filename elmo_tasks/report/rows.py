@@ -166,7 +166,10 @@ def check(row: Row, path: Path) -> None:
     if row["status"] == "failed":
         return
     _apply(OF_FINISHED, row, path)
-    _apply(OF_ENSEMBLE if "ensemble" in row else OF_RUN, row, path)
+    if "ensemble" in row:
+        _apply(OF_ENSEMBLE, row, path)
+    elif _trained(row):
+        _apply(OF_RUN, row, path)
     if row["elmo"] is not None:
         _apply(OF_ELMO, row, path)
         _check_places(row, path)
@@ -181,11 +184,16 @@ def check(row: Row, path: Path) -> None:
         _apply({name: finite for name in wanted}, scores, path, before=f"{key}.")
 
 
+def _trained(row: Row) -> bool:
+    """Whether the run trained a model: neither an ensemble nor a probe without one, such as task=wsd."""
+    return "ensemble" not in row and "fit" in row["seconds"]
+
+
 def _check_places(row: Row, path: Path) -> None:
     placement = row["elmo"]["placement"]
     expected = {"none": [], "both": ["input", "output"]}.get(placement, [placement])
     found = sorted(row["elmo"]["weights"])
-    if found != ([] if "ensemble" in row else expected):
+    if found != (expected if _trained(row) else []):
         raise UserError(f"{path}: elmo.weights must have the places of {placement}, found {found}")
 
 

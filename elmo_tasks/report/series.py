@@ -64,7 +64,7 @@ def by_epoch(rows: Iterable[Row]) -> list[Panel]:
     """Dev score at the end of each epoch, as far as every seed got: patience ends some runs sooner than others."""
 
     def curve(members: list[Row]) -> list[Point]:
-        runs = [{p["epoch"]: p["dev"][row["metric"]] for p in row["curve"]} for row in members]
+        runs = [{p["epoch"]: p["dev"][row["metric"]] for p in row.get("curve", ())} for row in members]
         return [point(x, [run[x] for run in runs]) for x in sorted(set.intersection(*map(set, runs)))]
 
     return _panels(rows, curve, lambda curves: curves, whole_setting=True, label=_plainly)

@@ -121,7 +121,7 @@ def assert_same_predictions(found, expected):
 
 
 def test_there_are_tasks():
-    assert {"coref", "ner", "snli", "squad", "srl", "sst5"} <= set(TASKS)
+    assert {"coref", "ner", "pos", "snli", "squad", "srl", "sst5"} <= set(TASKS)
 
 
 @every_task

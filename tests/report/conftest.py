@@ -45,7 +45,7 @@ def make_row() -> Callable[..., Row]:
             "data": {"name": "local", "digest": "d", "train": {"original": 1000, "used": used}},
             "bilm": None if placement == "none" else {"name": "mini", "state": "reset", "digest": "b"},
             "layers": {"computed": 0, "read": 5000},
-            "seconds": {"layers": 10.0},
+            "seconds": {"layers": 10.0, "fit": 60.0},
             "epochs": len(curve),
             "best_epoch": 1,
             "curve": json.loads(json.dumps(points)),  # not the same objects as elsewhere in the row

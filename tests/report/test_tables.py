@@ -45,6 +45,13 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds() -> None:
     assert lines[3] == "| ner | local | cpu | 100 of 1,000 | none | 1 | f1 | 50.00 | - |"
 
 
+def test_elmo_without_word_vectors_is_told_apart() -> None:
+    alone = row(1, 90.0)
+    alone["config"]["words"] = {"name": "none"}
+    lines = lines_of(results_table([row(1, 80.0), alone]))[2:]
+    assert [line.split(" | ")[4] for line in lines] == ["input alone, scalar, lambda 0.1", "input, scalar, lambda 0.1"]
+
+
 def test_a_score_that_some_seeds_lack_is_left_open() -> None:
     assert lines_of(results_table([row(1, 80.0, 70.0), row(2, 82.0)]))[2].endswith("| 81.00 ± 1.41 | - |")
 
@@ -74,6 +81,14 @@ def test_another_schedule_is_another_line() -> None:
     other = row(2, 90.0)
     other["config"]["trainer"]["max_epochs"] = 5
     assert len(lines_of(results_table([row(1, 80.0), other]))) == 4
+
+
+def test_seeds_that_draw_their_data_are_one_line() -> None:
+    rows = [row(1, 80.0), row(2, 82.0)]
+    for member in rows:
+        member["config"]["task"] = {"name": "wsd", "data": {"seed": member["seed"]}}
+    (line,) = lines_of(results_table(rows))[2:]
+    assert line.endswith("| 2 | f1 | 81.00 ± 1.41 | - |")
 
 
 def test_another_bilm_or_state_is_named() -> None:

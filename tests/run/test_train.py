@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from elmo_tasks import train
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.config import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.results import load
 
@@ -37,6 +40,25 @@ def test_a_run_leaves_one_complete_row(composed: Any, tmp_path: Path, task: str)
     assert best["dev"][row["metric"]] == value
     assert row["config"]["task"]["name"] == task
     assert row["parameters"] > 0
+
+
+def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(composed: Any, tmp_path: Path) -> None:
+    with_words = composed("task=pos", "elmo.placement=none")  # the fixture's words=random
+    with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
+        alone = compose("config", ["task=pos", "elmo.mix=layer_1"])
+        assert compose("config", ["task=pos", "words=glove"]).words.dim == 50
+        assert compose("config", ["task=ner"]).words.name == "glove"
+        with pytest.raises(UserError, match=r"^words=none leaves a model nothing to read but ELMo at its input"):
+            validate(compose("config", ["task=pos", "elmo.placement=none"]))
+    small = {key: with_words[key] for key in ("paths", "trainer", "logger", "data")}
+    alone = OmegaConf.merge(alone, small, {"bilm": {"path": str(tmp_path / "bilm")}})
+    values = [train.run(with_words), train.run(alone)]
+    rows = {row["elmo"]["placement"]: row for row in rows_of(tmp_path)}
+    assert [rows[name]["scores"]["dev"]["accuracy"] for name in ("none", "input")] == values
+    n_tags = rows["input"]["parameters"] - 1  # gamma
+    assert n_tags % (12 + 1) == 0  # a tag has a weight for each number of the layer, and a bias
+    assert rows["none"]["elmo"]["weights"] == {}
+    assert rows["input"]["elmo"]["weights"]["input"]["s"] == [0, 1, 0]
 
 
 def test_the_test_set_is_shut_by_default(composed: Any, tmp_path: Path) -> None:

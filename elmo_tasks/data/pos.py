@@ -1,0 +1,118 @@
+"""Part-of-speech tagging: the Penn Treebank's trees, or a file of columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.columns import read_column_sentences
+from elmo_tasks.data.text import check_tokens, unescape
+from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
+from elmo_tasks.errors import UserError
+
+IGNORED = -100
+
+_SECTIONS = {"train": range(0, 19), "dev": range(19, 22), "test": range(22, 25)}
+_TENTHS = {"train": range(0, 8), "dev": range(8, 9), "test": range(9, 10)}
+
+
+@dataclass
+class PosItem:
+    """A sentence and the tag of each of its words."""
+
+    tokens: list[str]
+    tags: list[str]
+
+
+@dataclass
+class PosBatch(OnDevice):
+    """Attributes:
+    text: the sentences.
+    tags: long ``[B, T]``, :data:`IGNORED` on padding and for a tag that training does not have.
+    gold: the tags of each sentence.
+    """
+
+    text: Text
+    tags: Tensor
+    gold: list[list[str]]
+
+
+class PosReader:
+    """Reads a folder of trees or a file of columns; null elements are left out, the Treebank's escapes undone.
+
+    A folder of ``*.mrg`` files holds all splits. With the Treebank's sections (``wsj_SSNN.mrg``, or folders named by
+    two digits) they are 0 to 18, 19 to 21 and 22 to 24. A folder without any section beyond 18 has no official split:
+    of each ten files in order of their names the ninth is then dev and the tenth test.
+
+    Args:
+        column: of a file of columns, the one with the tag, from 0.
+    """
+
+    def __init__(self, *, column: int = 1) -> None:
+        self.column = column
+        self.left_out: dict[str, int] = {}
+
+    def read_file(self, path: Path, split: str) -> list[PosItem]:
+        """All sentences of a split."""
+        if path.is_dir():
+            return [item for file in files_of(path, split) for item in self._read_trees(file)]
+        sentences = read_column_sentences(path, min_columns=self.column + 1)
+        return [
+            PosItem([unescape(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
+            for sentence in sentences
+        ]
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[PosItem]:
+        """The Treebank is licensed."""
+        raise UserError(f"{where}: task=pos has no data on the hub")
+
+    def _read_trees(self, path: Path) -> Iterator[PosItem]:
+        for where, leaves in read_tagged_trees(path):
+            words = [(unescape(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
+            if len(words) < len(leaves):
+                self.left_out["null elements"] = self.left_out.get("null elements", 0) + len(leaves) - len(words)
+            if words:
+                item = PosItem([word for word, _ in words], [tag for _, tag in words])
+                check_tokens(item.tokens, where)
+                yield item
+
+    def texts(self, item: PosItem) -> list[list[str]]:
+        return [item.tokens]
+
+    def model_parts(self, train: list[PosItem]) -> dict[str, Any]:
+        """The tags of the training items."""
+        self.tags = sorted({tag for item in train for tag in item.tags})
+        self._ids = {tag: k for k, tag in enumerate(self.tags)}
+        return {"tags": self.tags}
+
+    def collate(self, items: list[PosItem], texts: list[Text]) -> PosBatch:
+        """Pad the tags of some sentences."""
+        (text,) = texts
+        tags = torch.full(text.mask.shape, IGNORED)
+        for row, item in zip(tags, items, strict=True):
+            row[: len(item.tags)] = torch.tensor([self._ids.get(tag, IGNORED) for tag in item.tags])
+        return PosBatch(text, tags, [item.tags for item in items])
+
+
+def files_of(folder: Path, split: str) -> list[Path]:
+    """The files of a split, by section or, where there is no official split, by place in the order of names."""
+    files = sorted(folder.rglob("*.mrg"))
+    if not files:
+        raise UserError(f"{folder}: no *.mrg file in it; expected the Treebank's merged trees")
+    sections = [_section(file) for file in files]
+    if any(section is not None and section > 18 for section in sections):
+        return [file for file, section in zip(files, sections, strict=True) if section in _SECTIONS[split]]
+    return [file for k, file in enumerate(files) if k % 10 in _TENTHS[split]]
+
+
+def _section(file: Path) -> int | None:
+    """Of the file's folder (``wsj/19/``), or of its name (``wsj_1901.mrg``)."""
+    found = re.fullmatch(r"(\d\d)", file.parent.name) or re.fullmatch(r"wsj_(\d\d)\d\d", file.stem)
+    return int(found[1]) if found else None

@@ -1,0 +1,58 @@
+"""Tagged words of the Penn Treebank's merged trees (``*.mrg``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from elmo_tasks.data.text import read_lines
+from elmo_tasks.errors import UserError
+
+NULL_ELEMENT = "-NONE-"
+
+_PIECE = re.compile(r"[()]|[^()\s]+")
+
+
+def read_tagged_trees(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """For each tree its place (file and first line) and its leaves ``(word, tag)``, null elements left in.
+
+    A tree may take several lines, and its outermost bracket may have no label: ``( (S (NP (NN rain)) (VP ...)))``.
+
+    Raises:
+        UserError: naming file and line of what is not a tree.
+    """
+    leaves: list[tuple[str, str]] = []
+    open_nodes: list[list[str]] = []  # the label, and the word of a leaf, of each bracket that is open
+    begin = number = 0
+    for number, piece in _pieces(path):
+        expected = _expected(piece, open_nodes)
+        if expected:
+            raise UserError(f"{path}:{number}: expected {expected}, found {piece!r}")
+        if piece == "(":
+            begin = begin if open_nodes else number
+            open_nodes.append([])
+        elif piece == ")":
+            node = open_nodes.pop()
+            leaves += [(node[1], node[0])] if len(node) == 2 else []
+            if not open_nodes:
+                yield f"{path}:{begin}", leaves
+                leaves = []
+        else:
+            open_nodes[-1].append(piece)
+    if open_nodes:
+        raise UserError(f"{path}:{number}: the file ends within the tree that begins in line {begin}")
+
+
+def _pieces(path: Path) -> Iterator[tuple[int, str]]:
+    """Brackets and what is between them, with their lines."""
+    for number, line in read_lines(path):
+        for piece in _PIECE.findall(line):
+            yield number, piece
+
+
+def _expected(piece: str, open_nodes: list[list[str]]) -> str | None:
+    """What should stand in place of a piece; None if it fits."""
+    if not open_nodes:
+        return None if piece == "(" else "'(' before a tree"
+    return "')' after a tag and its word" if len(open_nodes[-1]) == 2 and piece != ")" else None

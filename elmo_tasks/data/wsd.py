@@ -1,0 +1,113 @@
+"""Word sense disambiguation: SemCor to learn from, all-words sets to score, WordNet's senses to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.data.senses import Lemma, SenseSentence, lemma_of, read_inventory, read_sense_corpus
+from elmo_tasks.data.source import SPLITS, digest_files, sample_items
+from elmo_tasks.errors import UserError
+
+_TEXT, _KEYS = ".data.xml", ".gold.key.txt"
+
+
+class WsdData:
+    """Folders of ``NAME.data.xml`` (plain, .xz, .gz or .bz2), each file with its ``NAME.gold.key.txt``.
+
+    Args:
+        root: where all of them are.
+        train: folder of the training text.
+        dev, test: folders of the sets to score; a set is named as its folder. The test sets are only missed when
+            they are to be scored.
+        senses: WordNet's ``index.sense``.
+        fraction: share of the training sentences that is used; the same ones for a given seed.
+        seed: of the fraction.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: str,
+        train: str,
+        dev: Sequence[str],
+        test: Sequence[str],
+        senses: str,
+        fraction: float,
+        seed: int,
+    ) -> None:
+        if not Path(root).is_dir():
+            raise UserError(f"data.root={root}: no such folder")
+        self.fraction, self.seed = fraction, seed
+        self.senses = Path(root) / senses
+        if not self.senses.is_file():
+            raise UserError(f"{self.senses}: no such file; set data.root, or task.data.senses to its place below it")
+        folders = {"train": [train], "dev": dev, "test": test}
+        self.files = {
+            split: {Path(folder).name: _pairs(Path(root) / folder, split) for folder in folders[split]}
+            for split in SPLITS
+            if split != "test" or any((Path(root) / folder).exists() for folder in test)
+        }
+        pairs = chain.from_iterable(pairs for sets in self.files.values() for pairs in sets.values())
+        self.digest = digest_files([*chain.from_iterable(pairs), self.senses])
+
+    def read(self, splits: Sequence[str]) -> None:
+        """Read the training text, these splits and the senses of all their lemmas.
+
+        Raises:
+            UserError: for bad input.
+        """
+        for split in splits:
+            if split not in self.files:
+                raise UserError(f"there is no {split} set; set data.root, or task.data.{split} to its folders below it")
+        self.sets: dict[str, dict[str, list[SenseSentence]]] = {
+            split: {
+                name: [sentence for text, keys in pairs for sentence in read_sense_corpus(text, keys)]
+                for name, pairs in self.files[split].items()
+            }
+            for split in splits
+        }
+        (train,) = self.sets["train"].values()
+        self.original = len(train)
+        self.train = sample_items(train, self.fraction, self.seed)
+        instances = [i for sets in self.sets.values() for part in sets.values() for s in part for i in s.instances]
+        lemmas = {i.lemma for i in instances} | {lemma_of(key) for i in instances for key in i.keys}
+        self.inventory: dict[Lemma, list[str]] = read_inventory(self.senses, lemmas)
+
+    def sentences(self) -> list[list[str]]:
+        """All token lists that :meth:`read` has read and the training uses."""
+        scored = [s for split in self.sets if split != "train" for part in self.sets[split].values() for s in part]
+        return [sentence.tokens for sentence in (*self.train, *scored)]
+
+    def counts(self) -> dict[str, Any]:
+        """How many sentences each split had and how many are used, and their instances by set."""
+        sizes = {
+            split: {"original": n, "used": n}
+            for split, sets in self.sets.items()
+            for n in [sum(map(len, sets.values()))]
+        }
+        sizes["train"] = {"original": self.original, "used": len(self.train)}
+        instances = {
+            split: {name: _count(part) for name, part in sets.items()}
+            for split, sets in self.sets.items()
+            if split != "train"
+        }
+        return {**sizes, "instances": {"train": _count(self.train), **instances}}
+
+
+def _count(sentences: Sequence[SenseSentence]) -> int:
+    return sum(len(sentence.instances) for sentence in sentences)
+
+
+def _pairs(folder: Path, split: str) -> list[tuple[Path, Path]]:
+    """The text files of a folder, each with its keys."""
+    texts = sorted(folder.glob(f"*{_TEXT}*"))
+    if not texts:
+        raise UserError(f"{folder}: no *{_TEXT} in it; set data.root, or task.data.{split} to its place below it")
+    pairs = [(text, folder / f"{text.name.partition(_TEXT)[0]}{_KEYS}") for text in texts]
+    for text, keys in pairs:
+        if not keys.is_file():
+            raise UserError(f"{keys}: no such file; expected the sense keys of {text.name}")
+    return pairs

@@ -1,0 +1,181 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_tasks.batch import Text
+from elmo_tasks.data.pos import IGNORED, PosItem, PosReader, files_of
+from elmo_tasks.data.treebank import read_tagged_trees
+from elmo_tasks.data.words import WordVectors
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.accuracy import TokenAccuracy
+from elmo_tasks.models.linear_tagger import LinearTagger
+from elmo_tasks.nn.embedding import WordEmbedding
+
+TREES = r"""
+( (S
+    (NP-SBJ-1 (NNP Ann) )
+    (VP (VBZ wants)
+      (S (NP-SBJ (-NONE- *-1) ) (VP (TO to) (VP (VB sell) (NP (CD 1\/2) )))))
+    (. .) ))
+(TOP (FRAG (-LRB- -LRB-) (FW etc.) (-RRB- -RRB-)))
+
+( (X (-NONE- *) )) ( (INTJ (UH Oh) (`` ``) ('' '')) )
+"""
+ITEMS = [
+    PosItem(["Ann", "wants", "to", "sell", "1/2", "."], ["NNP", "VBZ", "TO", "VB", "CD", "."]),
+    PosItem(["(", "etc.", ")"], ["-LRB-", "FW", "-RRB-"]),
+    PosItem(["Oh", '"', '"'], ["UH", "``", "''"]),
+]
+
+
+def folder_of(tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"( (S (NN {name}) ))")
+    return tmp_path
+
+
+def names_of(folder, split):
+    return [str(path.relative_to(folder)) for path in files_of(folder, split)]
+
+
+def test_leaves_of_trees_are_tagged_words_without_null_elements_and_escapes(tmp_path):
+    (tmp_path / "wsj_1901.mrg").write_text(TREES)
+    reader = PosReader()
+    assert reader.read_file(tmp_path, "dev") == ITEMS
+    assert reader.left_out == {"null elements": 2}
+
+
+def test_a_tree_is_placed_by_its_first_line(tmp_path):
+    (tmp_path / "a.mrg").write_text(TREES)
+    assert [where.rpartition(":")[2] for where, _ in read_tagged_trees(tmp_path / "a.mrg")] == ["2", "7", "9", "9"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("( (S (NN a)\n", r":1: the file ends within the tree that begins in line 1"),
+        ("\n( (NN a b) )", r":2: expected '\)' after a tag and its word, found 'b'"),
+        ("( (NN a (NN b)))", r":1: expected '\)' after a tag and its word, found '\('"),
+        ("( (NN a) )\n)", r":2: expected '\(' before a tree, found '\)'"),
+        ("dog", r":1: expected '\(' before a tree, found 'dog'"),
+    ],
+)
+def test_what_is_not_a_tree_is_named_with_its_line(tmp_path, text, said):
+    (tmp_path / "a.mrg").write_text(text)
+    with pytest.raises(UserError, match=r"a\.mrg" + said):
+        list(read_tagged_trees(tmp_path / "a.mrg"))
+
+
+@pytest.mark.parametrize("layout", ["{0:02}/wsj_{0:02}01.mrg", "wsj_{0:02}01.mrg", "wsj/{0:02}/part.mrg"])
+def test_the_treebanks_sections_are_split_as_usual(tmp_path, layout):
+    names = [layout.format(section) for section in range(25)]
+    folder = folder_of(tmp_path, names)
+    assert names_of(folder, "train") == names[:19]
+    assert names_of(folder, "dev") == names[19:22]
+    assert names_of(folder, "test") == names[22:]
+
+
+def test_without_the_later_sections_every_ninth_and_tenth_file_is_held_out(tmp_path):
+    names = [f"wsj_{n:04}.mrg" for n in range(1, 26)]
+    folder = folder_of(tmp_path, names)
+    assert names_of(folder, "dev") == ["wsj_0009.mrg", "wsj_0019.mrg"]
+    assert names_of(folder, "test") == ["wsj_0010.mrg", "wsj_0020.mrg"]
+    assert sorted(name for split in ("train", "dev", "test") for name in names_of(folder, split)) == names
+    with pytest.raises(UserError, match=r"empty: no \*\.mrg file in it"):
+        files_of(tmp_path / "empty", "train")
+
+
+def test_columns_are_read_from_a_file(tmp_path):
+    (tmp_path / "a.txt").write_text("Ann\tNNP\tB-NP\n``\t``\tO\n\nruns\tVBZ\tB-VP\n")
+    expected = [PosItem(["Ann", '"'], ["NNP", "``"]), PosItem(["runs"], ["VBZ"])]
+    assert PosReader().read_file(tmp_path / "a.txt", "train") == expected
+    assert PosReader(column=2).read_file(tmp_path / "a.txt", "train")[1].tags == ["B-VP"]
+    with pytest.raises(UserError, match=r"a\.txt:1: expected at least 4 columns, found 3"):
+        PosReader(column=3).read_file(tmp_path / "a.txt", "train")
+
+
+def text_of(lengths, dim=6):
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    layers = torch.randn(len(lengths), 3, max(lengths), dim) * mask[:, None, :, None]
+    return Text([["w"] * n for n in lengths], 2 * mask.long(), None, mask, layers)
+
+
+@pytest.fixture
+def batch():
+    reader = PosReader()
+    reader.model_parts([PosItem(["a", "b", "c"], ["NN", "VB", "DT"])])
+    items = [PosItem(["w"] * 3, ["VB", "XX", "DT"]), PosItem(["w"], ["NN"])]
+    return reader.collate(items, [text_of([3, 1])])
+
+
+def test_tags_are_numbered_and_what_training_lacks_is_ignored_but_stays_gold(batch):
+    assert batch.tags.tolist() == [[2, IGNORED, 0], [1, IGNORED, IGNORED]]
+    assert batch.gold == [["VB", "XX", "DT"], ["NN"]]
+
+
+def linear_tagger(words_dim, placement="input", mix="layer_1"):
+    embedding = WordEmbedding(torch.randn(3, words_dim), trainable=False)
+    elmo = Elmo(placement=placement, n_layers=3, dim=6, mix=mix)
+    return LinearTagger(words=embedding, elmo=elmo, tags=["DT", "NN", "VB"])
+
+
+def test_without_word_vectors_the_logits_are_a_linear_map_of_the_layer_alone(batch):
+    model = linear_tagger(0)
+    weight, bias = model.to_tags.weight.detach().numpy(), model.to_tags.bias.detach().numpy()
+    assert weight.shape == (3, 6)
+    found = model(batch).logits.detach().numpy()
+    for row, n in ((0, 3), (1, 1)):
+        for k in range(n):
+            np.testing.assert_allclose(found[row, k], weight @ batch.text.layers[row, 1, k].numpy() + bias, rtol=1e-5)
+
+
+def test_the_baseline_is_a_linear_map_of_the_word_vector(batch):
+    model = linear_tagger(4, "none")
+    expected = model.to_tags(model.words.weight[2])
+    torch.testing.assert_close(model(batch).logits[0, 0], expected)
+    assert model.to_tags.in_features == 4
+
+
+def test_the_loss_is_the_mean_over_known_tags(batch):
+    model = linear_tagger(4)
+    out = model(batch)
+    log = out.logits.log_softmax(dim=2)
+    expected = -(log[0, 0, 2] + log[0, 2, 0] + log[1, 0, 1]) / 3
+    torch.testing.assert_close(model.loss(out, batch), expected)
+
+
+def test_the_likeliest_tag_of_each_word_is_decoded(batch):
+    model = linear_tagger(4)
+    out = model(batch)
+    out.logits = torch.tensor([[[0.0, 1, 2], [2, 1, 0], [0, 2, 1]], [[5, 1, 2], [0, 0, 9], [0, 0, 9]]])
+    assert model.decode(out, batch) == [["VB", "DT", "NN"], ["DT"]]
+
+
+def test_accuracy_is_over_tokens_not_sentences():
+    metric = TokenAccuracy()
+    metric.update([["A", "B", "C"], ["A"]], [["A", "X", "C"], ["B"]])
+    metric.update([["A"]], [["A"]])
+    assert metric.compute() == {"accuracy": 60}
+
+
+def test_no_word_vectors_are_of_no_dimension():
+    words = WordVectors(name="none", path=None, dim=0, lowercase=True)
+    vocabulary, matrix, coverage = words.embed(Counter(a=2), ["b"])
+    assert matrix.shape == (len(vocabulary), 0)
+    assert coverage == 0
+    for name, dim in (("none", 5), ("random", 0)):
+        with pytest.raises(UserError, match=rf"words\.dim={dim} does not go with words={name}"):
+            WordVectors(name=name, path=None, dim=dim, lowercase=True)
+
+
+def test_the_sample_of_the_treebank_has_what_its_description_says(shared):
+    reader, folder = PosReader(), shared / "data" / "ptb_sample"
+    splits = {split: reader.read_file(folder, split) for split in ("train", "dev", "test")}
+    assert sum(map(len, splits.values())) == 3914
+    assert sum(len(item.tokens) for items in splits.values() for item in items) == 94084
+    assert reader.left_out == {"null elements": 6592}
+    assert len(reader.model_parts([item for items in splits.values() for item in items])["tags"]) == 45

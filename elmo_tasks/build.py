@@ -138,6 +138,7 @@ def build_elmo(cfg: dict[str, Any], bilm: BiLM | None) -> Elmo | None:
         n_layers=bilm.n_layers if bilm else 0,
         dim=bilm.dim if bilm else 0,
         mix=elmo["mix"],
+        gamma=elmo["gamma"],
         l2=elmo["lambda"],
         dropout=elmo["dropout"],
         layer_norm=elmo["layer_norm"],

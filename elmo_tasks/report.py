@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import fingerprint, load
+from elmo_tasks.results import elmo_in_force, fingerprint, load
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -113,9 +113,9 @@ def _setting(row: Row) -> tuple[str, ...]:
 def _cell(config: Row) -> str:
     """Fingerprint of what a configuration says of model, schedule and ELMo."""
     elmo, trainer = config["elmo"], config["trainer"]
-    plugged = elmo if elmo["placement"] != "none" else "none"
     schedule = [trainer[key] for key in ("max_epochs", "max_steps", "patience", "precision")]
-    return fingerprint({"task": config["task"], "words": config["words"], "elmo": plugged, "schedule": schedule})
+    parts = {"task": config["task"], "words": config["words"], "elmo": elmo_in_force(elmo), "schedule": schedule}
+    return fingerprint(parts)
 
 
 def _plugged(row: Row) -> str:
@@ -125,6 +125,8 @@ def _plugged(row: Row) -> str:
     text = f"{elmo['placement']}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
+    if row["config"]["elmo"].get("gamma") == "one":
+        text += ", gamma 1"
     return text if row["bilm"]["state"] == "reset" else f"{text}, {row['bilm']['state']}"
 
 

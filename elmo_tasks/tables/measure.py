@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elmo_tasks.errors import UserError
@@ -26,7 +25,7 @@ class Choice:
 
     overrides: tuple[str, ...] = ()
     seeds: int | None = None
-    tasks: tuple[str, ...] = ()
+    tasks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Measured:
     def gain(self, line: Line, gain: Gain) -> float | None:
         """Points, or percent of the error, between two cells; None if one is missing or of other data."""
         of, over = self.cells[line.label, gain.of], self.cells[line.label, gain.over]
-        if of.mean is None or over.mean is None or of.data_digest != over.data_digest:
+        if of.mean is None or over.mean is None or not same_data(of, over):
             return None
         points = of.mean - over.mean
         return 100 * points / (100 - over.mean) if gain.relative else points
@@ -58,9 +57,14 @@ class Measured:
 
 def compare_cells(of: Cell, over: Cell) -> Comparison:
     """The test of one cell's scores against another's; cells of other data are not compared."""
-    if of.rows and over.rows and of.data_digest != over.data_digest:
-        return Comparison(None, why="not compared: their rows are of different data files")
+    if not same_data(of, over):
+        return Comparison(None, why="not compared: the rows are of different data files")
     return compare(of.values, over.values)
+
+
+def same_data(*cells: Cell) -> bool:
+    """Whether the rows of some cells, as far as there are any, are all of the same data files."""
+    return len({cell.data_digest for cell in cells if cell.rows}) < 2
 
 
 def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
@@ -71,7 +75,7 @@ def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
             there.
     """
     _check(table)
-    lines = tuple(line for line in table.lines if not choice.tasks or _task(line) in choice.tasks)
+    lines = shown(table.lines, choice)
     cells = {
         (line.label, column.label): _cell(table, line, column, rows, choice)
         for line in lines
@@ -80,20 +84,47 @@ def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
     return Measured(table, lines, cells)
 
 
-def paper_value(table: Table, line: Line, key: str) -> Value | None:
-    """The paper's value of a line and column, if it has one."""
-    return value(f"{table.paper}.{line.paper}.{key}") if table.paper and line.paper and key else None
+def shown(lines: tuple[Line, ...], choice: Choice) -> tuple[Line, ...]:
+    """The lines of the chosen tasks."""
+    return tuple(line for line in lines if not choice.tasks or choice.tasks & {*_tasks(line.overrides)})
+
+
+def find(
+    rows: Rows,
+    choice: Choice,
+    overrides: tuple[str, ...],
+    *,
+    split: str,
+    seeds: int,
+    ensemble: bool = False,
+    paper: Value | None = None,
+) -> Cell:
+    """The cell of a setting; a number of seeds (or members) on the command line stands above the declared one.
+
+    Raises:
+        UserError: for an unknown key or value of the configuration, and for an ensemble of one.
+    """
+    n = choice.seeds or seeds
+    if ensemble and n < 2:
+        raise UserError(f"seeds={n}: an ensemble has two or more members")
+    of_cell = setting((*choice.overrides, *overrides))
+    return find_cell(rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper)
+
+
+def paper_value(section: str, line: Line, key: str) -> Value | None:
+    """The paper's value under a section, a line and a key, if all three are named."""
+    return value(f"{section}.{line.paper}.{key}") if section and line.paper and key else None
 
 
 def _cell(table: Table, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:
-    n = line.members if column.ensemble else choice.seeds or table.seeds
-    return find_cell(
+    return find(
         rows,
-        setting((*choice.overrides, *line.overrides, *column.overrides)),
+        choice,
+        (*line.overrides, *column.overrides),
         split=line.split or table.split,
-        seeds=tuple(range(1, n + 1)),
+        seeds=line.members if column.ensemble else table.seeds,
         ensemble=column.ensemble,
-        paper=paper_value(table, line, column.paper),
+        paper=paper_value(table.paper, line, column.paper),
     )
 
 
@@ -108,6 +139,5 @@ def _check(table: Table) -> None:
                 raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
 
 
-def _task(line: Line) -> str:
-    tasks: Sequence[str] = [text.removeprefix("task=") for text in line.overrides if text.startswith("task=")]
-    return tasks[-1] if tasks else ""
+def _tasks(overrides: tuple[str, ...]) -> list[str]:
+    return [text.removeprefix("task=") for text in overrides if text.startswith("task=")]

@@ -46,11 +46,19 @@ def value(key: str, path: Path = PAPER) -> Value:
     Raises:
         UserError: if the file has no number under this key.
     """
+    found = find_value(key, path)
+    if found is None:
+        raise UserError(f"{path}: no value under {key}; expected a mapping with a number v")
+    return found
+
+
+def find_value(key: str, path: Path = PAPER) -> Value | None:
+    """A value of the paper, if the file has one."""
     node: Any = _read(path)
     for part in key.split("."):
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not isinstance(node.get("v"), (int, float)):
-        raise UserError(f"{path}: no value under {key}; expected a mapping with a number v")
+        return None
     return Value(node["v"], node.get("sd"), node.get("verified", True), node.get("system", ""))
 
 

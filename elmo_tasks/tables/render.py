@@ -8,7 +8,7 @@ from elmo_tasks.tables.cells import MARKS, Cell
 from elmo_tasks.tables.declare import Column, Gain, Line, Quote
 from elmo_tasks.tables.grid import Grid
 from elmo_tasks.tables.measure import Measured, paper_value
-from elmo_tasks.tables.paper import Value
+from elmo_tasks.tables.paper import Value, find_value
 from elmo_tasks.tables.rows import Rows
 
 
@@ -17,22 +17,30 @@ def grid_of(measured: Measured, rows: Rows) -> Grid:
     table = measured.table
     header = ["", *(column.label for column in table.columns)]
     lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
-    notes = [*table.notes, *_splits(measured), *_tests(measured), *_items(measured), *legend(measured.cells.values())]
+    cells = measured.cells.values()
+    notes = [setting_note(cells), *_splits(measured), *table.notes, *_tests(measured), *_items(measured), *legend(cells)]
     if any("?" in text for line in lines for text in line):
         notes.append("?: a value of the paper that no consulted copy showed")
     return Grid(table.title, header, lines, [*notes, *rows.notes()])
+
+
+def setting_note(cells: Iterable[Cell]) -> str:
+    """What the cells have in common, in the words of the command line."""
+    configs = [cell.setting.config for cell in cells]
+    names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
+    return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
 
 
 def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:
     if isinstance(column, Column):
         return cell_text(measured.cells[line.label, column.label])
     if isinstance(column, Quote):
-        found = paper_value(measured.table, line, column.paper)
+        found = paper_value(measured.table.paper, line, column.paper)
         return "-" if found is None else f"paper {found}" + (f", {found.system}" if found.system else "")
     gain = measured.gain(line, column)
     unit = " %" if column.relative else ""
     ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
-    return ours + _beside(gain, paper_value(measured.table, line, column.paper), unit)
+    return ours + _beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
 
 
 def cell_text(cell: Cell) -> str:
@@ -54,7 +62,7 @@ def _beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
 def _splits(measured: Measured) -> list[str]:
     others = [line for line in measured.lines if line.split not in (None, measured.table.split)]
     texts = [f"{line.label}: {line.split}, since there is no public {measured.table.split} set" for line in others]
-    return [f"scores on {measured.table.split}, mean ± standard deviation (seeds)", *texts]
+    return [f"{measured.table.split} scores, mean ± standard deviation over seeds (how many)", *texts]
 
 
 def _tests(measured: Measured) -> list[str]:
@@ -70,13 +78,17 @@ def _tests(measured: Measured) -> list[str]:
 
 
 def _items(measured: Measured) -> list[str]:
-    """How many training items the rows of each line have seen."""
+    """What the rows of each line have seen: training items (and how many the paper had, where known), commits."""
     notes = []
     for line in measured.lines:
         cells = [cell for (label, _), cell in measured.cells.items() if label == line.label]
-        numbers = sorted({row["data"]["train"]["used"] for cell in cells for row in cell.rows.values()})
-        if numbers:
-            notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in numbers)} training items")
+        rows = [row for cell in cells for row in cell.rows.values()]
+        if rows:
+            items = ", ".join(f"{n:,}" for n in sorted({row["data"]["train"]["used"] for row in rows}))
+            paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
+            beside = "" if paper is None else f" (the paper {paper.v:,.0f})"
+            commits = ", ".join(sorted({str(row.get("commit"))[:7] for row in rows}))
+            notes.append(f"{line.label}: {items} training items{beside}; commits {commits}")
     return notes
 
 

@@ -35,13 +35,18 @@ class Rows:
     def notes(self) -> list[str]:
         """Where the rows are from, and how many files could not be used and why."""
         n = sum(map(len, self.by_setting.values()))
-        notes = [f"rows: {n} of {', '.join(map(str, self.folders))}"]
-        notes += [f"rows: there is no folder {folder}" for folder in self.folders if not folder.is_dir()]
+        notes = [f"rows: {n} in {', '.join(map(_readable, self.folders))}"]
         if self.left_out:
             rest = len(self.left_out) - _SHOWN
             shown = "; ".join(self.left_out[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
             notes.append(f"left out: {len(self.left_out)} of the files, no part of any figure ({shown})")
         return notes
+
+
+def _readable(folder: Path) -> str:
+    """A folder as seen from here, and whether it is there at all."""
+    near = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return str(near) if folder.is_dir() else f"{near} (not there)"
 
 
 def read_rows(folders: Iterable[Path]) -> Rows:

@@ -38,7 +38,7 @@ class Comparison:
         if self.p is None:
             return f"{self.difference:+.2f} ({self.why})"
         n = f"n = {self.n[0]}" if self.test.startswith("paired") else f"n = {self.n[0]} and {self.n[1]}"
-        return f"{self.difference:+.2f} ({self.test}, t = {self.t:.2f}, p = {self.p:.2g}, {n} seeds)"
+        return f"{self.difference:+.2f} ({self.test}, t = {self.t:.2f}, p = {self.p:.3g}, {n} seeds)"
 
 
 def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:

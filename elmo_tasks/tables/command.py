@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.tables.declare import Declaration
-from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.grid import markdown
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.measure import Choice
@@ -59,27 +59,36 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     """Print, plan or run.
 
     Returns:
-        the exit status: 1 if a run failed.
+        the exit status: 1 if something is still missing after a run.
     """
-    rows, choice = read_rows(request.folders), request.choice
-    cells = [cell for declared in declarations for cell in fill(declared, rows, choice).cells]
-    jobs = plan(cells, rows, request.folders[-1], together=bool(request.launcher))
+    filled, jobs = _look(declarations, request)
     if request.missing:
         print("\n".join(job.command(request.extra, request.launcher) for job in jobs) or "nothing is missing")
         return 0
-    failed: list[Job] = []
     if request.run:
-        failed = _run(jobs, request)
-        rows = read_rows(request.folders)
-    for declared in declarations:
-        print(markdown(fill(declared, rows, choice).grid) + "\n")
-    return 1 if failed else 0
+        _run(jobs, request)
+        filled, jobs = _look(declarations, request)
+    print("\n\n".join(markdown(one.grid) for one in filled))
+    return 1 if request.run and jobs else 0
 
 
-def _run(jobs: list[Job], request: Request) -> list[Job]:
+def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:
+    """What the rows say now, and what they lack."""
+    rows = read_rows(request.folders)
+    filled = [fill(declared, rows, request.choice) for declared in declarations]
+    cells = [cell for one in filled for cell in one.cells]
+    return filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
+
+
+def _run(jobs: list[Job], request: Request) -> None:
+    """Make the runs.
+
+    Raises:
+        UserError: if it was not said where the data are.
+    """
     if not jobs:
         print("nothing is missing\n")
-        return []
+        return
     if any(f"data.root={NO_ROOT}" in job.setting.overrides for job in jobs):
         raise UserError("data.root is not set; add data.root=DIR to the command line, or data=sample")
     names = {text.partition("=")[0] for text in request.choice.overrides}
@@ -91,7 +100,6 @@ def _run(jobs: list[Job], request: Request) -> list[Job]:
     extra = (*request.extra, *quiet)
     failed = run_jobs(jobs, at_a_time=request.at_a_time, logs=logs, extra=extra, launcher=request.launcher)
     print(f"{len(jobs) - len(failed)} done, {len(failed)} failed\n", flush=True)
-    return failed
 
 
 def read_request(arguments: list[str]) -> Request:

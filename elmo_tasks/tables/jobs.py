@@ -15,6 +15,7 @@ from types import FrameType
 from elmo_tasks.tables.plan import Job
 from elmo_tasks.tables.settings import REPO
 
+PROGRAM = (sys.executable, str(REPO / "run.py"))
 _PAUSE = 0.1  # seconds between two looks at the processes
 
 
@@ -65,7 +66,7 @@ def _training(running: list[_Running]) -> bool:
 
 def _start(job: Job, logs: Path, extra: tuple[str, ...], launcher: tuple[str, ...]) -> _Running:
     log = logs / f"{job.name}.log"
-    command = [sys.executable, str(REPO / "run.py"), *job.arguments(extra, launcher)]
+    command = [*PROGRAM, *job.arguments(extra, launcher)]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
     return _Running(job, process, log, time.monotonic())

@@ -70,7 +70,9 @@ CLAIMS = Claims(
             (Part("SRL", BestEpoch(score("srl", NONE)), PassingEpoch(score("srl"), score("srl", NONE))),),
         ),
     ),
-    notes=("an SRL or coreference corpus other than OntoNotes, or a part of a training set, tests a claim on that data",),
+    notes=(
+        "an SRL or coreference corpus other than OntoNotes, or a part of a training set, tests a claim on that data",
+    ),
 )
 
 if __name__ == "__main__":

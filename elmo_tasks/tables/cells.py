@@ -17,7 +17,7 @@ MARKS = {
     "c": "a row of a working tree with changes that were not committed, or of no known commit",
     "d": "not all items of a split were used (data.fraction, or a reader's limit)",
     "e": "a seed with two rows of this setting: the newer one is shown",
-    "f": "rows of other data files or biLM weights were left out: those of the newest row, or of the files at hand, count",
+    "f": "rows of other data files or biLM weights left out: those of the files at hand count, or of the newest row",
 }
 
 
@@ -77,7 +77,13 @@ class Cell:
 
 
 def find_cell(
-    rows: Rows, setting: Setting, *, split: str, seeds: tuple[int, ...], ensemble: bool = False, paper: Value | None = None
+    rows: Rows,
+    setting: Setting,
+    *,
+    split: str,
+    seeds: tuple[int, ...],
+    ensemble: bool = False,
+    paper: Value | None = None,
 ) -> Cell:
     """The rows of a setting that have a score on ``split``, one for each seed.
 

@@ -121,7 +121,9 @@ def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell],
 
 
 def _chosen(part: Part, choice: Choice) -> bool:
-    return not choice.tasks or any(f"task={task}" in overrides for overrides in _overrides(part) for task in choice.tasks)
+    return not choice.tasks or any(
+        f"task={task}" in overrides for overrides in _overrides(part) for task in choice.tasks
+    )
 
 
 def _overrides(part: Part) -> list[tuple[str, ...]]:
@@ -132,7 +134,9 @@ def _overrides(part: Part) -> list[tuple[str, ...]]:
 
 
 def _text(evidence: Evidence) -> str:
-    sides = [f"{statistics.fmean(x.values()):.2f} ({len(x)})" if x else "missing" for x in (evidence.high, evidence.low)]
+    sides = [
+        f"{statistics.fmean(x.values()):.2f} ({len(x)})" if x else "missing" for x in (evidence.high, evidence.low)
+    ]
     marks = "".join(sorted({mark for cell in evidence.cells for mark in cell.marks}))
     found = "" if evidence.comparison.why == "missing" else f": {evidence.comparison}"
     return f"{' against '.join(sides)}{f' [{marks}]' if marks else ''}{found}"

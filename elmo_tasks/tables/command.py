@@ -92,7 +92,7 @@ def _run(jobs: list[Job], request: Request) -> None:
     if any(f"data.root={NO_ROOT}" in job.setting.overrides for job in jobs):
         raise UserError("data.root is not set; add data.root=DIR to the command line, or data=sample")
     names = {text.partition("=")[0] for text in request.choice.overrides}
-    quiet = () if "trainer.progress" in names else ("trainer.progress=false",)
+    quiet: tuple[str, ...] = () if "trainer.progress" in names else ("trainer.progress=false",)
     if request.at_a_time > 1 and "trainer.threads" not in names:
         quiet += (f"trainer.threads={max(1, (os.cpu_count() or 1) // request.at_a_time)}",)
     logs = Path(jobs[0].setting.config["paths"]["outputs"]) / "logs"
@@ -111,7 +111,7 @@ def read_request(arguments: list[str]) -> Request:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.NAME", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.error = _refuse  # type: ignore[method-assign,assignment]
+    parser.error = _refuse  # type: ignore[method-assign]
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")

@@ -57,7 +57,7 @@ def curves_of(measured: Measured) -> list[Curve]:
                 if line.curve == group and line.x is not None
                 if (cell := measured.cells[line.label, column.label]).mean is not None
             ]
-            curves.append(_curve(f"{group}, {column.label}", points))  # type: ignore[arg-type]
+            curves.append(_curve(f"{group}, {column.label}", points))
     return [curve for curve in curves if curve.x]
 
 

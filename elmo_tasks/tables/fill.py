@@ -45,9 +45,7 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
     match declared:
         case Table():
             measured = measure(declared, rows, choice)
-            return Filled(
-                list(measured.cells.values()), grid_of(measured, rows), curves=tuple(curves_of(measured))
-            )
+            return Filled(list(measured.cells.values()), grid_of(measured, rows), curves=tuple(curves_of(measured)))
         case Race():
             cells, grid, curves = fill_race(declared, rows, choice)
             return Filled(cells, grid, curves=tuple(curves))

@@ -78,7 +78,7 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
 
 
 def _members_to_run(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
-    """Members of an ensemble that is missing whose row or weights are not here; whether a finished row is in the way."""
+    """Members of a missing ensemble without row or weights here; whether a finished row is in the way."""
     if not cell.missing:
         return {}
     members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)

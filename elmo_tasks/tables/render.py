@@ -18,7 +18,14 @@ def grid_of(measured: Measured, rows: Rows) -> Grid:
     header = ["", *(column.label for column in table.columns)]
     lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
     cells = measured.cells.values()
-    notes = [setting_note(cells), *_splits(measured), *table.notes, *_tests(measured), *_items(measured), *legend(cells)]
+    notes = [
+        setting_note(cells),
+        *_splits(measured),
+        *table.notes,
+        *_tests(measured),
+        *_items(measured),
+        *legend(cells),
+    ]
     if any("?" in text for line in lines for text in line):
         notes.append("?: a value of the paper that no consulted copy showed")
     return Grid(table.title, header, lines, [*notes, *rows.notes()])

@@ -61,7 +61,7 @@ def read_rows(folders: Iterable[Path]) -> Rows:
         except UserError as error:
             rows.left_out.append(str(error))
             continue
-        except _Unusable as error:
+        except _UnusableError as error:
             rows.left_out.append(f"{path}: {error}")
             continue
         same = seen.setdefault((row["run_id"], row["created"]), row)
@@ -70,25 +70,25 @@ def read_rows(folders: Iterable[Path]) -> Rows:
     return rows
 
 
-class _Unusable(Exception):
+class _UnusableError(Exception):
     """Why a row can be no part of a figure."""
 
 
 def _key_of(row: Row) -> str:
     """The key of a row's setting, once all that a table reads of it has been seen to be there."""
     if row.get("status") != "finished":
-        raise _Unusable(f"a run that failed ({row.get('error', 'no error given')})")
+        raise _UnusableError(f"a run that failed ({row.get('error', 'no error given')})")
     for name, kind in {"run_id": str, "created": str, "metric": str, "scores": dict, "config": dict}.items():
         if not isinstance(row.get(name), kind):
-            raise _Unusable(f"no usable field {name!r}")
+            raise _UnusableError(f"no usable field {name!r}")
     if row.get("ensemble") is None and not isinstance(row.get("seed"), int):
-        raise _Unusable("no usable field 'seed'")
+        raise _UnusableError("no usable field 'seed'")
     if "dev" not in row["scores"]:
-        raise _Unusable("no field 'scores.dev'")
+        raise _UnusableError("no field 'scores.dev'")
     for split, scores in row["scores"].items():
         value = scores.get(row["metric"]) if isinstance(scores, dict) else None
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-            raise _Unusable(f"scores.{split}.{row['metric']} is no number: {value!r}")
+            raise _UnusableError(f"scores.{split}.{row['metric']} is no number: {value!r}")
     try:
         row["data"]["digest"], row["data"]["train"]["used"], row["data"]["train"]["original"]
         row["ensemble"]["seeds"] if "ensemble" in row else None
@@ -96,4 +96,4 @@ def _key_of(row: Row) -> str:
             row["bilm"]["digest"]
         return fingerprint(identity(row["config"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise _Unusable(f"a part that a table needs is not there ({type(error).__name__}: {error})") from error
+        raise _UnusableError(f"a part that a table needs is not there ({type(error).__name__}: {error})") from error

@@ -88,8 +88,6 @@ def _weights(row: Row) -> dict[str, tuple[list[float], float]]:
     """s and gamma by place; nothing if the row holds no usable ones."""
     try:
         places = row["elmo"]["weights"]
-        return {
-            place: ([float(weight) for weight in mix["s"]], float(mix["gamma"])) for place, mix in places.items()
-        }
+        return {place: ([float(weight) for weight in mix["s"]], float(mix["gamma"])) for place, mix in places.items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}

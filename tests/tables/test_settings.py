@@ -76,7 +76,8 @@ def test_whatever_can_change_a_score_is_another_setting(other: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(
-    "other", [("seed=2",), ("test=true",), ("elmo.lambda=1e-1",), ("logger=none",), ("trainer.threads=1",), ("data.root=X",)]
+    "other",
+    [("seed=2",), ("test=true",), ("elmo.lambda=1e-1",), ("logger=none",), ("trainer.threads=1",), ("data.root=X",)],
 )
 def test_what_cannot_change_a_score_is_the_same_setting(other: tuple[str, ...]) -> None:
     assert setting((*NER, *other)).key == setting(NER).key

@@ -112,7 +112,7 @@ def test_an_ensemble_is_one_row_of_just_these_members(tmp_path: Path, write: Any
     for seed in (1, 2):
         write(NER, seed=seed, dev=80.0)
     write(NER, seed=None, dev=85.0, ensemble={"seeds": [2, 1], "members": []})
-    write(NER, seed=None, dev=99.0, ensemble={"seeds": [1, 2, 3], "members": []})
+    write(NER, seed=1, dev=99.0, ensemble={"seeds": [1, 2, 3], "members": []})
     assert cell(tmp_path, n=2, ensemble=True).values == {0: 85.0}
     assert cell(tmp_path, n=2).values == {1: 80.0, 2: 80.0}
     assert cell(tmp_path, n=4, ensemble=True).missing == (0,)

@@ -133,6 +133,7 @@ with (here / "started").open("a") as file:
     file.write(f"{os.getpid()} {words.get('seed', 'ensemble')} {time.monotonic()}\\n")
 while (here / "wait").exists() and words.get("seed") != "1":
     time.sleep(0.02)
+time.sleep(float((here / "seconds").read_text()) if "seed" in words else 0)
 if words.get("seed") == (here / "fails").read_text():
     sys.exit("error: this seed is unlucky")
 row = json.loads((here / "row.json").read_text())
@@ -151,6 +152,7 @@ def stand_in(tmp_path: Path, write: Any, monkeypatch: Any) -> Path:
     """A program in the place of run.py that writes a row at once, or waits, or fails; its folder."""
     write(NER, test=1.0).rename(tmp_path / "row.json")
     (tmp_path / "fails").write_text("")
+    (tmp_path / "seconds").write_text("0")
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setattr(jobs, "PROGRAM", (sys.executable, str(tmp_path / "stand_in.py")))
     return tmp_path
@@ -176,6 +178,7 @@ def test_one_job_that_fails_does_not_stop_the_others_and_is_told(stand_in: Path,
 
 
 def test_ensembles_start_when_all_members_have_ended(stand_in: Path) -> None:
+    (stand_in / "seconds").write_text("0.5")
     todo = [job(1), job(2), job(1, 2, ensemble=True)]
     assert run_jobs(todo, at_a_time=3, logs=stand_in / "logs", extra=extra(stand_in), launcher=()) == []
     started = {line.split()[1]: float(line.split()[2]) for line in (stand_in / "started").read_text().splitlines()}

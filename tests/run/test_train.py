@@ -77,7 +77,7 @@ def test_baselines_do_not_multiply_with_elmo_settings(composed: Any, tmp_path: P
 def test_gamma_one_is_another_run_and_stays_at_one(composed: Any, tmp_path: Path) -> None:
     for gamma in ("learned", "one"):
         train.run(composed("task=sst5", "elmo.placement=input", f"elmo.gamma={gamma}", "trainer.max_epochs=1"))
-    learned, one = load(tmp_path / "outputs" / "rows")
+    one, learned = load(tmp_path / "outputs" / "rows")  # by name
     assert "-l0.001-s1-" in learned["run_id"]
     assert "-l0.001-g1-s1-" in one["run_id"]
     assert one["elmo"]["weights"]["input"]["gamma"] == 1.0 != learned["elmo"]["weights"]["input"]["gamma"]

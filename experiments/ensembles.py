@@ -15,6 +15,7 @@ TABLE = Table(
         Column("ensemble", (), "ensemble", ensemble=True),
         Gain("increase", "ensemble", "single models"),
     ),
+    notes=("SQuAD's test set is not public",),
 )
 
 if __name__ == "__main__":

@@ -21,7 +21,10 @@ TABLE = Table(
         Gain("increase", "ELMo", "baseline", paper="increase_absolute"),
         Gain("error reduction", "ELMo", "baseline", relative=True, paper="increase_relative_error"),
     ),
-    notes=("ELMo stands where the paper has it for each task (conf/task)",),
+    notes=(
+        "SQuAD's test set is not public",
+        "ELMo stands where the paper has it for each task (conf/task)",
+    ),
 )
 
 if __name__ == "__main__":

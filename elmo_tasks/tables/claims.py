@@ -41,23 +41,28 @@ class Evidence:
     verdict: str
 
 
-def judge(part: Part, rows: Rows, choice: Choice, seeds: int) -> Evidence:
+def judge(part: Part, rows: Rows, choice: Choice, enough: int) -> Evidence:
     """Compare the two sides of an inequality.
 
     A difference with the claim's sign and p below 5 % reproduces it, one with the other sign does not. A difference
-    that is not beyond the seeds' spread does not either, once every seed that was asked for is there; before that there
-    is not enough data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and
-    the sign decides once they are all there.
+    that is not beyond the seeds' spread does not either, if there are ``enough`` seeds; with fewer there is not enough
+    data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and with
+    ``enough`` of them the sign decides.
+
+    Args:
+        part: of the claim.
+        rows: that the evidence is taken from.
+        choice: of the command line, which may look at fewer seeds but not make them enough.
+        enough: the declared number of seeds.
     """
-    high, of_high = _values(part.high, rows, choice, seeds)
-    low, of_low = _values(part.low, rows, choice, seeds)
+    high, of_high = _values(part.high, rows, choice, enough)
+    low, of_low = _values(part.low, rows, choice, enough)
     cells = of_high + of_low
     if not same_data(*cells):
         comparison = Comparison(None, why="not compared: the rows are of different data files")
     else:
         comparison = compare(high, low)
-    verdict = _verdict(comparison, complete=not any(cell.missing for cell in cells))
-    return Evidence(part, high, low, cells, comparison, verdict)
+    return Evidence(part, high, low, cells, comparison, _verdict(comparison, complete=min(comparison.n) >= enough))
 
 
 def _verdict(comparison: Comparison, *, complete: bool) -> str:
@@ -102,10 +107,9 @@ def _values(quantity: Quantity, rows: Rows, choice: Choice, seeds: int) -> tuple
 
 def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[tuple[Claim, str]]]:
     """Cells, table and verdicts of a list of claims."""
-    seeds = choice.seeds or claims.seeds
     lines, cells, verdicts = [], list[Cell](), []
     for n, claim in enumerate(claims.claims, start=1):
-        found = [judge(part, rows, choice, seeds) for part in claim.parts if _chosen(part, choice)]
+        found = [judge(part, rows, choice, claims.seeds) for part in claim.parts if _chosen(part, choice)]
         if claim.parts and not found:
             continue  # of another task than those that were chosen
         cells += [cell for evidence in found for cell in evidence.cells]
@@ -115,7 +119,10 @@ def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell],
         ours = _text(found[0]) if alone else claim.awaits
         lines.append([str(n), claim.says, ours, verdict])
         lines += [["", evidence.part.label, _text(evidence), evidence.verdict] for evidence in found if not alone]
-    notes = [setting_note(cells), f"a difference counts if p < {LEVEL:g}; the p are not corrected for their number"]
+    notes = [
+        setting_note(cells),
+        f"a difference counts if p < {LEVEL:g} (not corrected for their number), its absence with {claims.seeds} seeds",
+    ]
     notes += [*claims.notes, *legend(cells), *rows.notes()]
     return cells, Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes), verdicts
 

@@ -52,6 +52,9 @@ def main(*declarations: Declaration) -> None:
         status = execute(declarations, read_request(sys.argv[1:]))
     except UserError as error:
         sys.exit(f"error: {error}")
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
     sys.exit(status)
 
 
@@ -63,12 +66,13 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     """
     filled, jobs = _look(declarations, request)
     if request.missing:
-        print("\n".join(job.command(request.extra, request.launcher) for job in jobs) or "nothing is missing")
+        commands = [job.command(request.extra, request.launcher) for job in jobs]
+        print("\n".join(commands or ["nothing is missing"]), flush=True)
         return 0
     if request.run:
         _run(jobs, request)
         filled, jobs = _look(declarations, request)
-    print("\n\n".join(markdown(one.grid) for one in filled))
+    print("\n\n".join(markdown(one.grid) for one in filled), flush=True)
     return 1 if request.run and jobs else 0
 
 

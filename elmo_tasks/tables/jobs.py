@@ -33,7 +33,7 @@ def run_jobs(
     """Run all jobs; one that fails does not stop the others.
 
     A run that was killed leaves no row and is taken up where its state was last saved when it is run again; so ending
-    this process (which ends its runs) loses nothing.
+    this process loses nothing. Ctrl-C and SIGTERM end its runs too; killed by SIGKILL, it leaves them to their end.
 
     Args:
         jobs: from :func:`~elmo_tasks.tables.plan.plan`; ensembles start when all the others have ended.

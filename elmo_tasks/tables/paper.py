@@ -36,25 +36,24 @@ class Value:
         return f"{self.v:g}" + (f" ± {self.sd:g}" if self.sd is not None else "") + ("" if self.verified else "?")
 
 
-def value(key: str, path: Path = PAPER) -> Value:
+def value(key: str) -> Value:
     """A value of the paper.
 
     Args:
         key: ``table_3_placement_dev.snli.input_only``.
-        path: of the file.
 
     Raises:
         UserError: if the file has no number under this key.
     """
-    found = find_value(key, path)
+    found = find_value(key)
     if found is None:
-        raise UserError(f"{path}: no value under {key}; expected a mapping with a number v")
+        raise UserError(f"{PAPER}: no value under {key}; expected a mapping with a number v")
     return found
 
 
-def find_value(key: str, path: Path = PAPER) -> Value | None:
+def find_value(key: str) -> Value | None:
     """A value of the paper, if the file has one."""
-    node: Any = _read(path)
+    node: Any = _read(PAPER)
     for part in key.split("."):
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not isinstance(node.get("v"), (int, float)):

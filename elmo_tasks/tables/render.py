@@ -68,7 +68,7 @@ def _beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
 
 def _splits(measured: Measured) -> list[str]:
     others = [line for line in measured.lines if line.split not in (None, measured.table.split)]
-    texts = [f"{line.label}: {line.split}, since there is no public {measured.table.split} set" for line in others]
+    texts = [f"{line.label}: {line.split} scores" for line in others]
     return [f"{measured.table.split} scores, mean ± standard deviation over seeds (how many)", *texts]
 
 

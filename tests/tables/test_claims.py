@@ -22,8 +22,8 @@ def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides
         write(NER, *overrides, NONE, seed=seed, dev=low)
 
 
-def verdict(tmp_path: Path, part: Part = HELPS, seeds: int = 3) -> str:
-    return judge(part, read_rows([tmp_path / "rows"]), LOCAL, seeds).verdict
+def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
+    return judge(part, read_rows([tmp_path / "rows"]), choice, enough).verdict
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,14 @@ def test_the_verdict_follows_sign_and_test(
     tmp_path: Path, write: Any, elmo: list[float], baseline: list[float], complete: str, more_to_come: str
 ) -> None:
     write_pairs(write, elmo, baseline)
-    assert verdict(tmp_path, seeds=3) == complete
-    assert verdict(tmp_path, seeds=4) == more_to_come
+    assert verdict(tmp_path, enough=3) == complete
+    assert verdict(tmp_path, enough=4) == more_to_come
+    assert verdict(tmp_path, enough=4, choice=Choice(("data=local",), seeds=3)) == more_to_come
 
 
 def test_two_seeds_are_not_enough_even_if_no_more_are_asked_for(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0], [80.0, 81.0])
-    assert verdict(tmp_path, seeds=2) == NOT_ENOUGH
+    assert verdict(tmp_path, enough=2) == NOT_ENOUGH
 
 
 def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:

@@ -226,6 +226,18 @@ def _filled(folder: Path) -> list[Any]:
 
 
 @pytest.mark.slow
+def test_the_seeds_of_a_setting_are_run_through_a_launcher(tmp_path: Path, capfd: Any) -> None:
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
+    table = Table("SST-5", (Line("SST-5", ("task=sst5",)),), (Column("baseline", (NONE,)),), seeds=2)
+    words = [f"rows={tmp_path / 'rows'}", f"paths.outputs={tmp_path}", "--run", "data=sample", "fraction=0.1"]
+    words += ["words=random", "trainer.max_epochs=1", "trainer.max_steps=2", "trainer.accelerator=cpu", "logger=none"]
+    words += ["hydra/launcher=submitit_local", "hydra.launcher.cpus_per_task=1"]
+    assert execute((table,), read_request(words)) == 0
+    assert "1 to run" in capfd.readouterr().out
+    assert len(list((tmp_path / "rows").glob("*.json"))) == 2
+
+
+@pytest.mark.slow
 def test_a_table_is_run_on_the_sample_and_a_second_time_does_nothing(tmp_path: Path, capfd: Any) -> None:
     table = Table("SST-5", (Line("SST-5", ("task=sst5",)),), (Column("baseline", (NONE,)),), seeds=1)
     words = [f"rows={tmp_path / 'rows'}", f"paths.outputs={tmp_path}", "--run", "data=sample", "fraction=0.1"]

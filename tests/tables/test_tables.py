@@ -91,7 +91,7 @@ def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path
     lines = (Line("on dev", (NER,), split="dev"), Line("on test", (NER,)))
     grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).grid
     assert grid.lines == [["on dev", "90.00 (1)"], ["on test", "80.00 (1)"]]
-    assert "on dev: dev, since there is no public test set" in grid.notes
+    assert "on dev: dev scores" in grid.notes
 
 
 def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_its_overrides(
@@ -218,8 +218,6 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
     file = tmp_path / "paper.yaml"
     file.write_text("t:\n  ner:\n    elmo: {v: 92, verified: false, source: [x]}\n")
     monkeypatch.setattr(paper_module, "PAPER", file)
-    monkeypatch.setattr(paper_module.find_value, "__defaults__", (file,))
-    monkeypatch.setattr(paper_module.value, "__defaults__", (file,))
     grid = filled(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).grid
     assert grid.lines == [["NER", "missing; paper 92?"]]
     assert "?: a value of the paper that no consulted copy showed" in grid.notes

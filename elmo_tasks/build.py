@@ -163,6 +163,7 @@ def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo | None:
         n_layers=encoder.n_layers if encoder else 0,
         dim=encoder.dim if encoder else 0,
         mix=elmo["mix"],
+        gamma=elmo["gamma"],
         l2=elmo["lambda"],
         dropout=elmo["dropout"],
         layer_norm=elmo["layer_norm"],

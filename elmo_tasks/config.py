@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.results import elmo_in_force
 
 Check = Callable[[Any], bool]
 
@@ -66,6 +67,7 @@ RULES: dict[str, tuple[str, Check]] = {
         "one of scalar, last, mean, layer_0, layer_1, ...",
         lambda value: isinstance(value, str) and re.fullmatch(r"scalar|last|mean|layer_\d+", value) is not None,
     ),
+    "elmo.gamma": _choice("learned", "one"),
     "elmo.lambda": _number(0, math.inf),
     "elmo.dropout": _number(0, 1, below=True),
     "elmo.layer_norm": _FLAG,
@@ -142,8 +144,7 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
     if "elmo" in cfg["task"]:
         if "model" in cfg["task"]:
             part["words"] = cfg["words"]
-        placement = cfg["elmo"]["placement"]
-        part["elmo"] = {"placement": placement} if placement == "none" else cfg["elmo"]
+        part["elmo"] = elmo_in_force(cfg["elmo"])
         part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}
     return part
 
@@ -159,6 +160,7 @@ def slug(cfg: dict[str, Any]) -> str:
         if elmo["placement"] != "none":
             words += [cfg["bilm"]["name"], elmo["mix"]]
             words += [f"l{elmo['lambda']:g}"] if elmo["mix"] == "scalar" else []
+            words += ["g1"] if elmo["gamma"] == "one" else []
     else:
         words.append(cfg["bilm"]["name"])
     return "-".join(words)

@@ -29,17 +29,17 @@ class ScalarMix(nn.Module):
     Args:
         n_layers: L.
         mix: ``scalar`` learns w (from zeros, so that training starts at the mean); ``mean`` keeps w at zero;
-            ``last`` and ``layer_k`` take one layer as it is. All learn gamma, without which last-only does not train
-            on some tasks.
+            ``last`` and ``layer_k`` take one layer as it is.
+        gamma: ``learned`` (from 1), without which last-only does not train on some tasks; ``one`` keeps it at 1.
         layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
             batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
     """
 
-    def __init__(self, *, n_layers: int, mix: str = "scalar", layer_norm: bool = False) -> None:
+    def __init__(self, *, n_layers: int, mix: str = "scalar", gamma: str = "learned", layer_norm: bool = False) -> None:
         super().__init__()
         self.n_layers, self.mix, self.layer_norm = n_layers, mix, layer_norm
         self.layer = self._chosen_layer()
-        self.gamma = nn.Parameter(torch.ones(()))
+        self.gamma = nn.Parameter(torch.ones(()), requires_grad=gamma == "learned")
         self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=mix == "scalar") if self.layer is None else None
 
     def _chosen_layer(self) -> int | None:
@@ -106,6 +106,7 @@ class Elmo(nn.Module):
         n_layers: L of the biLM (any number with ``none``).
         dim: D of the biLM.
         mix: see :class:`ScalarMix`.
+        gamma: see :class:`ScalarMix`.
         l2: the paper's lambda.
         dropout: rate on the ELMo vector.
         layer_norm: see :class:`ScalarMix`.
@@ -118,6 +119,7 @@ class Elmo(nn.Module):
         n_layers: int,
         dim: int,
         mix: str = "scalar",
+        gamma: str = "learned",
         l2: float = 0.0,
         dropout: float = 0.0,
         layer_norm: bool = False,
@@ -128,7 +130,7 @@ class Elmo(nn.Module):
         self.input_dim = dim if "input" in places else 0
         self.output_dim = dim if "output" in places else 0
         self.mixes = nn.ModuleDict(
-            {place: ScalarMix(n_layers=n_layers, mix=mix, layer_norm=layer_norm) for place in places}
+            {place: ScalarMix(n_layers=n_layers, mix=mix, gamma=gamma, layer_norm=layer_norm) for place in places}
         )
         self.dropout = Dropout(dropout)
 

@@ -34,6 +34,17 @@ def fingerprint(science: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(_floats(science), sort_keys=True).encode()).hexdigest()[:8]
 
 
+def elmo_in_force(elmo: dict[str, Any]) -> dict[str, Any]:
+    """What of a configuration's section ``elmo`` can change a score: in a baseline, that it is one.
+
+    A learned gamma is not named: it was the only one before there was a choice, and rows of that time keep their
+    fingerprints.
+    """
+    if elmo["placement"] == "none":
+        return {"placement": "none"}
+    return {key: value for key, value in elmo.items() if (key, value) != ("gamma", "learned")}
+
+
 def _floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(k): _floats(v) for k, v in value.items()}

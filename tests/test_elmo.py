@@ -72,6 +72,20 @@ def test_training_starts_at_the_plain_mean(text):
 
 
 @pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_1"])
+def test_gamma_one_stays_at_one_and_learns_the_rest_alike(text, kind):
+    fixed, free = (ScalarMix(n_layers=L, mix=kind, gamma=gamma) for gamma in ("one", "learned"))
+    text.layers.requires_grad_()
+    for mix in (fixed, free):
+        mix(text.layers, text.mask).square().sum().backward()
+    torch.testing.assert_close(fixed(text.layers, text.mask), free(text.layers, text.mask))
+    assert fixed.gamma.grad is None
+    assert fixed.weights()["gamma"] == 1.0
+    if kind == "scalar":
+        assert fixed.w.grad.abs().sum() > 0
+        torch.testing.assert_close(fixed.w.grad, free.w.grad)
+
+
+@pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_1"])
 def test_only_scalar_learns_w_and_all_learn_gamma(text, kind):
     mix = mix_of(kind)
     mix(text.layers, text.mask).square().sum().backward()

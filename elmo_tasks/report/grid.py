@@ -30,12 +30,13 @@ class Grid:
 
 
 def markdown(grid: Grid) -> str:
-    """The table and its notes as Markdown, without the title."""
+    """The table and, as a list, its notes in Markdown, without the title."""
     lines = [grid.header, ["---"] * len(grid.header), *grid.lines]
     table = "\n".join(
         f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
-    return "\n\n".join([table, *map(_one_line, grid.notes)])
+    notes = "\n".join(f"- {_one_line(note)}" for note in grid.notes)
+    return f"{table}\n\n{notes}" if notes else table
 
 
 def latex(grid: Grid) -> str:

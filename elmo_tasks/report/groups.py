@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from elmo_tasks.report.rows import Row
-from elmo_tasks.results import fingerprint
+from elmo_tasks.results import elmo_in_force, fingerprint
 
 Setting = tuple[str, str, str, str]
 """Task, name of the data, scale, training items: the columns that every table begins with."""
@@ -42,6 +42,8 @@ def plugged(row: Row) -> str:
     text = f"{elmo['placement']}{alone}, {elmo['mix']}"
     if elmo["mix"] == "scalar":
         text += f", lambda {row['config']['elmo']['lambda']:g}"
+    if row["config"]["elmo"].get("gamma") == "one":
+        text += ", gamma 1"
     usual = {"name": "mini", "state": "reset"}
     return ", ".join([text, *(row["bilm"][key] for key in usual if row["bilm"][key] != usual[key])])
 
@@ -63,7 +65,7 @@ def elmo_part(row: Row, *, without: str = "") -> str:
     """Fingerprint of how ELMo enters and of the biLM; ``without`` leaves a key of the configuration out."""
     if row["elmo"]["placement"] == "none":
         return fingerprint({})
-    part = {key: value for key, value in row["config"]["elmo"].items() if key != without}
+    part = {key: value for key, value in elmo_in_force(row["config"]["elmo"]).items() if key != without}
     return fingerprint({"elmo": part, "bilm": row["bilm"]})
 
 
@@ -79,9 +81,7 @@ def unique_names(candidates: list[list[str]]) -> list[str]:
 
 
 def _cell(row: Row) -> str:
-    config = row["config"]
-    elmo = config["elmo"] if config["elmo"]["placement"] != "none" else "none"
-    return f"{model(row)} {fingerprint({'elmo': elmo})}"
+    return f"{model(row)} {fingerprint({'elmo': elmo_in_force(row['config']['elmo'])})}"
 
 
 def _bilm(row: Row) -> str:

@@ -96,6 +96,16 @@ def test_baselines_do_not_multiply_with_elmo_settings(composed: Any, tmp_path: P
     assert row["elmo"]["weights"] == {}
 
 
+def test_gamma_one_is_another_run_and_stays_at_one(composed: Any, tmp_path: Path) -> None:
+    for gamma in ("learned", "one"):
+        train.run(composed("task=sst5", "elmo.placement=input", f"elmo.gamma={gamma}", "trainer.max_epochs=1"))
+    one, learned = load(tmp_path / "outputs" / "rows")  # by name
+    assert "-l0.001-s1-" in learned["run_id"]
+    assert "-l0.001-g1-s1-" in one["run_id"]
+    assert one["elmo"]["weights"]["input"]["gamma"] == 1.0 != learned["elmo"]["weights"]["input"]["gamma"]
+    assert one["parameters"] == learned["parameters"] - 1
+
+
 def test_one_pass_of_the_bilm_serves_placements_mixes_and_seeds(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -1,0 +1,161 @@
+"""From rows to the cells of a table."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from elmo_tasks.tables.paper import Value
+from elmo_tasks.tables.rows import Row, Rows
+from elmo_tasks.tables.settings import NO_ROOT, REPO, Setting
+
+MARKS = {
+    "a": "fewer seeds than asked for",
+    "b": "rows of different commits",
+    "c": "a row of a working tree with changes that were not committed, or of no known commit",
+    "d": "not all items of a split were used (data.fraction, or a reader's limit)",
+    "e": "a seed with two rows of this setting: the newer one is shown",
+    "f": "rows of other data files or biLM weights left out: those of the files at hand count, or of the newest row",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting's rows, and what they say.
+
+    Args:
+        setting: that was asked for.
+        split: whose score it is.
+        seeds: that were asked for; of an ensemble, its members.
+        ensemble: whether it is one row of an ensemble (under the key 0) in place of one for each seed.
+        rows: by seed.
+        marks: keys of :data:`MARKS`.
+        paper: the paper's value.
+    """
+
+    setting: Setting
+    split: str
+    seeds: tuple[int, ...]
+    ensemble: bool
+    rows: dict[int, Row]
+    marks: tuple[str, ...] = ()
+    paper: Value | None = None
+
+    @property
+    def values(self) -> dict[int, float]:
+        """The score of each seed, in percent."""
+        return {seed: row["scores"][self.split][row["metric"]] for seed, row in self.rows.items()}
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Seeds without a row (0 for an ensemble)."""
+        return tuple(seed for seed in ((0,) if self.ensemble else self.seeds) if seed not in self.rows)
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.values.values()) if self.rows else None
+
+    @property
+    def sd(self) -> float | None:
+        """The sample standard deviation over seeds."""
+        return statistics.stdev(self.values.values()) if self.n > 1 else None
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(row["run_id"] for row in self.rows.values())
+
+    @property
+    def data_digest(self) -> str | None:
+        """Of the data files, the same for all rows."""
+        return next((row["data"]["digest"] for row in self.rows.values()), None)
+
+
+def find_cell(
+    rows: Rows,
+    setting: Setting,
+    *,
+    split: str,
+    seeds: tuple[int, ...],
+    ensemble: bool = False,
+    paper: Value | None = None,
+) -> Cell:
+    """The rows of a setting that have a score on ``split``, one for each seed.
+
+    Rows of other data files or other biLM weights under the same names are never averaged: the files at hand decide
+    which ones count (those of ``data.root``, ``bilm.path`` or the package, if they were given), else the newest row.
+    """
+    asked = [row for row in rows.by_setting.get(setting.key, ()) if split in row["scores"]]
+    if ensemble:
+        candidates = [row for row in asked if "ensemble" in row and sorted(row["ensemble"]["seeds"]) == sorted(seeds)]
+    else:
+        candidates = [row for row in asked if "ensemble" not in row and row["seed"] in seeds]
+    candidates.sort(key=lambda row: (row["created"], row["run_id"]))
+    data, bilm = _at_hand(setting)
+    kept = [row for row in candidates if data in (None, _inputs(row)[0]) and bilm in (None, _inputs(row)[1])]
+    kept = [row for row in kept if _inputs(row) == _inputs(kept[-1])]
+    chosen = {0 if ensemble else row["seed"]: row for row in kept}
+    marks = {
+        "a": 0 < len(chosen) < (1 if ensemble else len(seeds)),
+        "b": len({row.get("commit") for row in chosen.values()}) > 1,
+        "c": any(row.get("dirty") is not False for row in chosen.values()),
+        "d": any(_is_cut(row, split) for row in chosen.values()),
+        "e": len(kept) > len(chosen),
+        "f": len(kept) < len(candidates),
+    }
+    return Cell(
+        setting=setting,
+        split=split,
+        seeds=seeds,
+        ensemble=ensemble,
+        rows=dict(sorted(chosen.items())),
+        marks=tuple(mark for mark, holds in marks.items() if holds),
+        paper=paper,
+    )
+
+
+def _inputs(row: Row) -> tuple[str, str | None, str | None]:
+    """Digests of what a run read: data files, biLM weights, and the text that warmed the biLM up."""
+    bilm = row["bilm"] or {}
+    return row["data"]["digest"], bilm.get("digest"), bilm.get("warm")
+
+
+def _is_cut(row: Row, split: str) -> bool:
+    parts = [row["data"].get(name, {}) for name in ("train", split)]
+    return any(part.get("used") != part.get("original") for part in parts)
+
+
+def _at_hand(setting: Setting) -> tuple[str | None, str | None]:
+    """Digests of the data files and of the biLM that the setting names; None where it leaves them open.
+
+    Raises:
+        UserError: if a folder that it names is not there.
+    """
+    config = setting.config
+    root, files = config["data"]["root"], config["task"].get("files")
+    data = bilm = None
+    if root not in (None, NO_ROOT) and files is not None:
+        data = _data_digest(root, tuple(sorted(files.items())))
+    if config["bilm"]["path"] is not None and "elmo" in config["task"] and config["elmo"]["placement"] != "none":
+        bilm = _bilm_digest(config["bilm"]["path"])
+    return data, bilm
+
+
+@functools.cache
+def _data_digest(root: str, files: tuple[tuple[str, Any], ...]) -> str:
+    from elmo_tasks.data.source import Files
+
+    bundled = REPO / "elmo_tasks" / "bundled" / "sample"
+    return Files(str(bundled) if root == "bundled" else root, dict(files)).digest
+
+
+@functools.cache
+def _bilm_digest(path: str) -> str:
+    from elmo_tasks.bilm import BiLM  # torch takes seconds to import
+
+    return BiLM.load(path).digest

@@ -1,0 +1,101 @@
+"""Making runs: each in a process of its own, some at a time, with a log each."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from elmo_tasks.tables.plan import Job
+from elmo_tasks.tables.settings import REPO
+
+PROGRAM = (sys.executable, str(REPO / "run.py"))
+_PAUSE = 0.1  # seconds between two looks at the processes
+
+
+@dataclass
+class _Running:
+    job: Job
+    process: subprocess.Popen[bytes]
+    log: Path
+    start: float
+
+
+def run_jobs(
+    jobs: Sequence[Job], *, at_a_time: int, logs: Path, extra: tuple[str, ...], launcher: tuple[str, ...]
+) -> list[Job]:
+    """Run all jobs; one that fails does not stop the others.
+
+    A run that was killed leaves no row and is taken up where its state was last saved when it is run again; so ending
+    this process loses nothing. Ctrl-C and SIGTERM end its runs too; killed by SIGKILL, it leaves them to their end.
+
+    Args:
+        jobs: from :func:`~elmo_tasks.tables.plan.plan`; ensembles start when all the others have ended.
+        at_a_time: processes.
+        logs: folder for what the runs print.
+        extra: overrides for all jobs that change no score.
+        launcher: overrides of Hydra's own, such as ``hydra/launcher=submitit_slurm``.
+
+    Returns:
+        the jobs that failed.
+    """
+    waiting, running, failed = list(jobs), list[_Running](), list[Job]()
+    logs.mkdir(parents=True, exist_ok=True)
+    with _children_end_with_us(running):
+        while waiting or running:
+            while waiting and len(running) < at_a_time and not (waiting[0].ensemble and _training(running)):
+                running.append(_start(waiting.pop(0), logs, extra, launcher))
+            time.sleep(_PAUSE)
+            for one in [one for one in running if one.process.poll() is not None]:
+                running.remove(one)
+                if one.process.returncode:
+                    failed.append(one.job)
+                _report(one, done=len(jobs) - len(waiting) - len(running), n=len(jobs))
+    return failed
+
+
+def _training(running: list[_Running]) -> bool:
+    return any(not one.job.ensemble for one in running)
+
+
+def _start(job: Job, logs: Path, extra: tuple[str, ...], launcher: tuple[str, ...]) -> _Running:
+    log = logs / f"{job.name}.log"
+    command = [*PROGRAM, *job.arguments(extra, launcher)]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+    return _Running(job, process, log, time.monotonic())
+
+
+def _report(one: _Running, *, done: int, n: int) -> None:
+    """A line for a job that has ended."""
+    seconds = f"{time.monotonic() - one.start:.0f} s"
+    if one.process.returncode == 0:
+        print(f"[{done}/{n}] {one.job.name}: {seconds}", flush=True)
+        return
+    lines = [line for line in one.log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "no output")
+    print(f"[{done}/{n}] {one.job.name}: failed after {seconds}: {said} (see {one.log})", flush=True)
+
+
+@contextmanager
+def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the processes that are running, then this one."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        for one in running:
+            one.process.terminate()
+        for one in running:
+            one.process.wait()
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,143 @@
+"""A declared table, filled with what the rows say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.declare import Column, Gain, Line, Table
+from elmo_tasks.tables.paper import Value, value
+from elmo_tasks.tables.rows import Rows
+from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.significance import Comparison, compare
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line says of all cells.
+
+    Args:
+        overrides: of the configuration, before those of the declaration, which win.
+        seeds: how many, where it is not the declaration's number.
+        tasks: the lines that are shown; empty for all.
+    """
+
+    overrides: tuple[str, ...] = ()
+    seeds: int | None = None
+    tasks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table and its cells.
+
+    Args:
+        table: the declaration.
+        lines: of the table, or those that were chosen.
+        cells: of the columns of scores, by the labels of line and column.
+    """
+
+    table: Table
+    lines: tuple[Line, ...]
+    cells: dict[tuple[str, str], Cell]
+
+    def gain(self, line: Line, gain: Gain) -> float | None:
+        """Points, or percent of the error, between two cells; None if one is missing or of other data."""
+        of, over = self.cells[line.label, gain.of], self.cells[line.label, gain.over]
+        if of.mean is None or over.mean is None or not same_data(of, over):
+            return None
+        points = of.mean - over.mean
+        return 100 * points / (100 - over.mean) if gain.relative else points
+
+    def comparison(self, line: Line, of: str, over: str) -> Comparison:
+        """The test of one cell's scores against another's."""
+        return compare_cells(self.cells[line.label, of], self.cells[line.label, over])
+
+
+def compare_cells(of: Cell, over: Cell) -> Comparison:
+    """The test of one cell's scores against another's; cells of other data are not compared."""
+    if not same_data(of, over):
+        return Comparison(None, why="not compared: the rows are of different data files")
+    return compare(of.values, over.values)
+
+
+def same_data(*cells: Cell) -> bool:
+    """Whether the rows of some cells, as far as there are any, are all of the same data files."""
+    return len({cell.data_digest for cell in cells if cell.rows}) < 2
+
+
+def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
+    """Find the cells of a table.
+
+    Raises:
+        UserError: if the declaration names a column, a key of the configuration or a value of the paper that is not
+            there.
+    """
+    _check(table)
+    lines = shown(table.lines, choice)
+    cells = {
+        (line.label, column.label): _cell(table, line, column, rows, choice)
+        for line in lines
+        for column in table.scores()
+    }
+    return Measured(table, lines, cells)
+
+
+def shown(lines: tuple[Line, ...], choice: Choice) -> tuple[Line, ...]:
+    """The lines of the chosen tasks."""
+    return tuple(line for line in lines if not choice.tasks or choice.tasks & {*_tasks(line.overrides)})
+
+
+def find(
+    rows: Rows,
+    choice: Choice,
+    overrides: tuple[str, ...],
+    *,
+    split: str,
+    seeds: int,
+    ensemble: bool = False,
+    paper: Value | None = None,
+) -> Cell:
+    """The cell of a setting; a number of seeds (or members) on the command line stands above the declared one.
+
+    Raises:
+        UserError: for an unknown key or value of the configuration, and for an ensemble of one.
+    """
+    n = choice.seeds or seeds
+    if ensemble and n < 2:
+        raise UserError(f"seeds={n}: an ensemble has two or more members")
+    of_cell = setting((*choice.overrides, *overrides))
+    return find_cell(rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper)
+
+
+def paper_value(section: str, line: Line, key: str) -> Value | None:
+    """The paper's value under a section, a line and a key, if all three are named."""
+    return value(f"{section}.{line.paper}.{key}") if section and line.paper and key else None
+
+
+def _cell(table: Table, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:
+    return find(
+        rows,
+        choice,
+        (*line.overrides, *column.overrides),
+        split=line.split or table.split,
+        seeds=line.members if column.ensemble else table.seeds,
+        ensemble=column.ensemble,
+        paper=paper_value(table.paper, line, column.paper),
+    )
+
+
+def _check(table: Table) -> None:
+    for what, labels in (("line", [x.label for x in table.lines]), ("column", [x.label for x in table.columns])):
+        if len(set(labels)) < len(labels):
+            raise UserError(f"{table.title}: two {what}s have one label: {', '.join(labels)}")
+    labels = [column.label for column in table.scores()]
+    for pair in [*table.compare, *((gain.of, gain.over) for gain in table.gains())]:
+        for label in pair:
+            if label not in labels:
+                raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
+
+
+def _tasks(overrides: tuple[str, ...]) -> list[str]:
+    return [text.removeprefix("task=") for text in overrides if text.startswith("task=")]

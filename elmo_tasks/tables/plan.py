@@ -1,0 +1,103 @@
+"""The runs that some cells still lack, as command lines."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_tasks.config import slug
+from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.rows import Rows
+from elmo_tasks.tables.settings import Setting
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command line of ``run.py``: seeds of one setting, or their ensemble.
+
+    Args:
+        setting: whose overrides it has.
+        seeds: to be run (more than one with a launcher only), or the ensemble's members.
+        ensemble: whether finished runs are averaged in place of a training.
+        test: whether the test set is to be scored too.
+        force: whether finished runs are repeated, since an ensemble needs their weights and these are gone.
+    """
+
+    setting: Setting
+    seeds: tuple[int, ...]
+    ensemble: bool = False
+    test: bool = False
+    force: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name for its log."""
+        kind = "e" if self.ensemble else "s"
+        config = self.setting.config
+        return f"{config['task']['name']}-{slug(config)}-{kind}{'-'.join(map(str, self.seeds))}-{self.setting.key}"
+
+    def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
+        """What follows ``run.py``: with overrides that change no score, and those of a launcher of Hydra's."""
+        seeds = ",".join(map(str, self.seeds))
+        which = f"ensemble=[{seeds}]" if self.ensemble else f"seed={seeds}"
+        flags = [f"{flag}=true" for flag, holds in (("test", self.test), ("force", self.force)) if holds]
+        return [*(["-m", *launcher] if launcher else []), *self.setting.overrides, which, *flags, *extra]
+
+    def command(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> str:
+        """As a shell takes it."""
+        return shlex.join(["python", "run.py", *self.arguments(extra, launcher)])
+
+
+def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:
+    """What has to be run so that no seed of any cell is missing; ensembles stand last, behind their members.
+
+    Args:
+        cells: of one table or more; a run that several of them need is one job.
+        rows: that the cells were found in.
+        store: the folder into which rows are written, where an ensemble looks for its members.
+        together: all seeds of a setting in one job, for a launcher.
+    """
+    cells = list(cells)
+    runs: dict[tuple[str, int], Job] = {}
+    for cell in cells:
+        wanted = _members_to_run(cell, rows, store) if cell.ensemble else dict.fromkeys(cell.missing, False)
+        for seed, force in wanted.items():
+            before = runs.get((cell.setting.key, seed))
+            test = (cell.split == "test" and not cell.ensemble) or (before is not None and before.test)
+            force = force or (before is not None and before.force)
+            runs[cell.setting.key, seed] = Job(cell.setting, (seed,), test=test, force=force)
+    ensembles: dict[tuple[str, tuple[int, ...]], Job] = {}
+    for cell in cells:
+        if cell.ensemble and cell.missing:
+            before = ensembles.get((cell.setting.key, cell.seeds))
+            test = cell.split == "test" or (before is not None and before.test)
+            ensembles[cell.setting.key, cell.seeds] = Job(cell.setting, cell.seeds, ensemble=True, test=test)
+    return [*(_together(runs.values()) if together else runs.values()), *ensembles.values()]
+
+
+def _members_to_run(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
+    """Members of a missing ensemble without row or weights here; whether a finished row is in the way."""
+    if not cell.missing:
+        return {}
+    members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)
+    runs = Path(cell.setting.config["paths"]["outputs"]) / "runs"
+    wanted = {}
+    for seed in cell.seeds:
+        run_id = members.rows[seed]["run_id"] if seed in members.rows else ""
+        has_row = (store / f"{run_id}.json").is_file()
+        if not (has_row and (runs / run_id / "model.safetensors").is_file()):
+            wanted[seed] = has_row
+    return wanted
+
+
+def _together(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs that differ in their seed as one."""
+    groups: dict[tuple[str, bool, bool], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.setting.key, job.test, job.force), []).append(job)
+    return [
+        Job(same[0].setting, tuple(sorted(seed for job in same for seed in job.seeds)), test=test, force=force)
+        for (_, test, force), same in groups.items()
+    ]

@@ -1,0 +1,77 @@
+"""Epochs until one setting passes another's best dev score."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.tables.cells import Cell
+from elmo_tasks.tables.curves import Curve, Point, points_of, training_curve
+from elmo_tasks.tables.declare import Column, Line, Race
+from elmo_tasks.tables.measure import Choice, find, paper_value, same_data, shown
+from elmo_tasks.tables.render import legend, setting_note
+from elmo_tasks.tables.rows import Rows
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One seed's race.
+
+    Args:
+        best: of the baseline.
+        passed: the first point of the other setting that is above it; None if there was none.
+    """
+
+    best: Point
+    passed: Point | None
+
+
+def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
+    """The race of each seed that both settings have, on the same data."""
+    found = {}
+    for seed in baseline.rows.keys() & elmo.rows.keys() if same_data(baseline, elmo) else ():
+        before, after = points_of(baseline.rows[seed]), points_of(elmo.rows[seed])
+        if before and after:
+            best = max(before, key=lambda point: point.score)  # the first of equal ones
+            found[seed] = Heat(best, next((point for point in after if point.score > best.score), None))
+    return dict(sorted(found.items()))
+
+
+def fill_race(race: Race, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[Curve]]:
+    """Cells, table and curves of a race."""
+    header = ["", "epoch of the best dev score", "epoch at which ELMo passes it", "fewer updates", "seeds"]
+    lines, cells, curves = [], [], []
+    for line in shown(race.lines, choice):
+        pair = [_cell(race, line, column, rows, choice) for column in (race.baseline, race.elmo)]
+        cells += pair
+        curves += [
+            training_curve(f"{line.label}, {column.label}", cell)
+            for column, cell in zip((race.baseline, race.elmo), pair, strict=True)
+            if cell.rows
+        ]
+        lines.append([line.label, *_texts(race, line, heats(*pair))])
+    notes = [setting_note(cells), *race.notes, *legend(cells), *rows.notes()]
+    return cells, Grid(race.title, header, lines, notes), curves
+
+
+def _cell(race: Race, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:
+    return find(rows, choice, (*line.overrides, *column.overrides), split="dev", seeds=race.seeds)
+
+
+def _texts(race: Race, line: Line, of_seeds: Mapping[int, Heat]) -> list[str]:
+    runs = list(of_seeds.values())
+    passed = [(heat.best, heat.passed) for heat in runs if heat.passed is not None]
+    numbers = [
+        ("epoch_of_best_dev_without_elmo", [float(heat.best.epoch) for heat in runs], ""),
+        ("epoch_at_which_elmo_passes_it", [float(point.epoch) for _, point in passed], ""),
+        ("saving_in_updates_percent", [100 * (1 - point.step / best.step) for best, point in passed], " %"),
+    ]
+    texts = []
+    for key, values, unit in numbers:
+        paper = paper_value(race.paper, line, key)
+        mean = f"{statistics.fmean(values):.1f}" if values else "missing" if not runs else "never"
+        spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+        texts.append(f"{mean}{spread}{unit if values else ''}" + (f"; paper {paper}{unit}" if paper else ""))
+    return [*texts, f"{len(passed)} of {len(runs)} passed" if runs else "0"]

@@ -1,0 +1,105 @@
+"""A filled table as a grid of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.tables.cells import MARKS, Cell
+from elmo_tasks.tables.declare import Column, Gain, Line, Quote
+from elmo_tasks.tables.measure import Measured, paper_value
+from elmo_tasks.tables.paper import Value, find_value
+from elmo_tasks.tables.rows import Rows
+
+
+def grid_of(measured: Measured, rows: Rows) -> Grid:
+    """Texts of all cells, with the notes that a reader needs beside them."""
+    table = measured.table
+    header = ["", *(column.label for column in table.columns)]
+    lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
+    cells = measured.cells.values()
+    notes = [
+        setting_note(cells),
+        *_splits(measured),
+        *table.notes,
+        *_tests(measured),
+        *_items(measured),
+        *legend(cells),
+    ]
+    if any("?" in text for line in lines for text in line):
+        notes.append("?: a value of the paper that no consulted copy showed")
+    return Grid(table.title, header, lines, [*notes, *rows.notes()])
+
+
+def setting_note(cells: Iterable[Cell]) -> str:
+    """What the cells have in common, in the words of the command line."""
+    configs = [cell.setting.config for cell in cells]
+    names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
+    return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
+
+
+def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:
+    if isinstance(column, Column):
+        return cell_text(measured.cells[line.label, column.label])
+    if isinstance(column, Quote):
+        found = paper_value(measured.table.paper, line, column.paper)
+        return "-" if found is None else f"paper {found}" + (f", {found.system}" if found.system else "")
+    gain = measured.gain(line, column)
+    unit = " %" if column.relative else ""
+    ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
+    return ours + _beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
+
+
+def cell_text(cell: Cell) -> str:
+    """``66.64 ± 0.91 (3) [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, the paper, the difference."""
+    if cell.mean is None:
+        return "missing" + ("" if "f" not in cell.marks else " [f]") + _beside(None, cell.paper)
+    spread = "" if cell.sd is None else f" ± {cell.sd:.2f}"
+    n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
+    marks = f" [{''.join(cell.marks)}]" if cell.marks else ""
+    return f"{cell.mean:.2f}{spread} ({n}){marks}{_beside(cell.mean, cell.paper)}"
+
+
+def _beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
+    if paper is None:
+        return ""
+    return f"; paper {paper}{unit}" + ("" if ours is None else f" ({ours - paper.v:+.2f})")
+
+
+def _splits(measured: Measured) -> list[str]:
+    others = [line for line in measured.lines if line.split not in (None, measured.table.split)]
+    texts = [f"{line.label}: {line.split} scores" for line in others]
+    return [f"{measured.table.split} scores, mean ± standard deviation over seeds (how many)", *texts]
+
+
+def _tests(measured: Measured) -> list[str]:
+    """A sentence for each difference that the table claims."""
+    pairs = [(gain.of, gain.over) for gain in measured.table.gains()] + list(measured.table.compare)
+    found = [
+        f"{line.label}, {of} against {over}: {comparison}"
+        for line in measured.lines
+        for of, over in dict.fromkeys(pairs)
+        if (comparison := measured.comparison(line, of, over)).why != "missing"
+    ]
+    return found
+
+
+def _items(measured: Measured) -> list[str]:
+    """What the rows of each line have seen: training items (and how many the paper had, where known), commits."""
+    notes = []
+    for line in measured.lines:
+        cells = [cell for (label, _), cell in measured.cells.items() if label == line.label]
+        rows = [row for cell in cells for row in cell.rows.values()]
+        if rows:
+            items = ", ".join(f"{n:,}" for n in sorted({row["data"]["train"]["used"] for row in rows}))
+            paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
+            beside = "" if paper is None else f" (the paper {paper.v:,.0f})"
+            commits = ", ".join(sorted({str(row.get("commit"))[:7] for row in rows}))
+            notes.append(f"{line.label}: {items} training items{beside}; commits {commits}")
+    return notes
+
+
+def legend(cells: Iterable[Cell]) -> list[str]:
+    """What the marks mean that occur in some cells."""
+    used = {mark for cell in cells for mark in cell.marks}
+    return [f"{mark}: {text}" for mark, text in MARKS.items() if mark in used]

@@ -1,0 +1,99 @@
+"""Rows of one or more folders, by setting; what cannot be used is named, never guessed."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import fingerprint, read_row
+from elmo_tasks.tables.settings import identity
+
+Row = dict[str, Any]
+
+_SHOWN = 5  # files that are named one by one
+
+
+@dataclass
+class Rows:
+    """The finished runs of some folders.
+
+    Args:
+        folders: that were read.
+        by_setting: rows by their setting's key (see ``settings.py``).
+        left_out: a sentence for each file that is no usable row.
+    """
+
+    folders: tuple[Path, ...]
+    by_setting: dict[str, list[Row]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """Where the rows are from, and how many files could not be used and why."""
+        n = sum(map(len, self.by_setting.values()))
+        notes = [f"rows: {n} in {', '.join(map(_readable, self.folders))}"]
+        if self.left_out:
+            rest = len(self.left_out) - _SHOWN
+            shown = "; ".join(self.left_out[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
+            notes.append(f"left out: {len(self.left_out)} of the files, no part of any figure ({shown})")
+        return notes
+
+
+def _readable(folder: Path) -> str:
+    """A folder as seen from here, and whether it is there at all."""
+    near = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return str(near) if folder.is_dir() else f"{near} (not there)"
+
+
+def read_rows(folders: Iterable[Path]) -> Rows:
+    """All rows of some folders (one that is not there has none); a run that is in two of them counts once."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    rows = Rows(tuple(folders), found)
+    seen: dict[tuple[str, str], Row] = {}
+    for path in (path for folder in rows.folders for path in sorted(folder.glob("*.json"))):
+        try:
+            row = read_row(path)
+            key = _key_of(row)
+        except UserError as error:
+            rows.left_out.append(str(error))
+            continue
+        except _UnusableError as error:
+            rows.left_out.append(f"{path}: {error}")
+            continue
+        same = seen.setdefault((row["run_id"], row["created"]), row)
+        if same is row:
+            found[key].append(row)
+    return rows
+
+
+class _UnusableError(Exception):
+    """Why a row can be no part of a figure."""
+
+
+def _key_of(row: Row) -> str:
+    """The key of a row's setting, once all that a table reads of it has been seen to be there."""
+    if row.get("status") != "finished":
+        raise _UnusableError(f"a run that failed ({row.get('error', 'no error given')})")
+    for name, kind in {"run_id": str, "created": str, "metric": str, "scores": dict, "config": dict}.items():
+        if not isinstance(row.get(name), kind):
+            raise _UnusableError(f"no usable field {name!r}")
+    if row.get("ensemble") is None and not isinstance(row.get("seed"), int):
+        raise _UnusableError("no usable field 'seed'")
+    if "dev" not in row["scores"]:
+        raise _UnusableError("no field 'scores.dev'")
+    for split, scores in row["scores"].items():
+        value = scores.get(row["metric"]) if isinstance(scores, dict) else None
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+            raise _UnusableError(f"scores.{split}.{row['metric']} is no number: {value!r}")
+    try:
+        row["data"]["digest"], row["data"]["train"]["used"], row["data"]["train"]["original"]
+        row["ensemble"]["seeds"] if "ensemble" in row else None
+        if row["config"]["elmo"]["placement"] != "none" and "elmo" in row["config"]["task"]:
+            row["bilm"]["digest"]
+        return fingerprint(identity(row["config"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _UnusableError(f"a part that a table needs is not there ({type(error).__name__}: {error})") from error

@@ -1,0 +1,93 @@
+"""What the mixes learned, with the paper's hatching."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.tables.cells import Cell
+from elmo_tasks.tables.declare import Weights
+from elmo_tasks.tables.measure import Choice, find, shown
+from elmo_tasks.tables.paper import value
+from elmo_tasks.tables.render import legend, setting_note
+from elmo_tasks.tables.rows import Row, Rows
+
+HATCHED, SPECKLED = "//", "::"
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A place's mix, over seeds.
+
+    Args:
+        label: of the task.
+        place: ``input`` or ``output``.
+        s: mean softmax weight of each layer.
+        sd: their standard deviations; empty with one seed.
+        gamma: its mean.
+        n: seeds.
+    """
+
+    label: str
+    place: str
+    s: tuple[float, ...]
+    sd: tuple[float, ...]
+    gamma: float
+    n: int
+
+
+def style(weight: float, *, low: float, high: float) -> str:
+    """The paper's rule: a field below 1/3 is hatched, one above 2/3 is speckled."""
+    return HATCHED if weight < low else SPECKLED if weight > high else ""
+
+
+def fill_weights(weights: Weights, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[Mix]]:
+    """Cells, table and numbers of what the mixes learned."""
+    low, high = value(weights.hatched_below).v, value(weights.speckled_above).v
+    cells, lines, mixes, unusable = [], [], list[Mix](), 0
+    for line in shown(weights.lines, choice):
+        cell = find(rows, choice, line.overrides, split="dev", seeds=weights.seeds)
+        cells.append(cell)
+        found, n_unusable = _mixes(line.label, cell)
+        mixes += found
+        unusable += n_unusable
+        for mix in found:
+            marked = [f"{weight:.3f} {style(weight, low=low, high=high)}".strip() for weight in mix.s]
+            lines.append([mix.label, mix.place, str(mix.n), *marked, f"{mix.gamma:.3f}"])
+        if not found:
+            lines.append([line.label, "missing", "0"])
+    n_layers = max((len(mix.s) for mix in mixes), default=3)
+    header = ["", "place", "seeds", *(f"layer {k}" for k in range(n_layers)), "gamma"]
+    lines = [line + [""] * (len(header) - len(line)) for line in lines]
+    notes = [setting_note(cells), f"{HATCHED} hatched: below {low:.4g}; {SPECKLED} speckled: above {high:.4g}"]
+    notes += [f"{unusable} rows hold no layer weights and were left out"] if unusable else []
+    return cells, Grid(weights.title, header, lines, [*notes, *weights.notes, *legend(cells), *rows.notes()]), mixes
+
+
+def _mixes(label: str, cell: Cell) -> tuple[list[Mix], int]:
+    """Means over the rows that hold weights, by place, and how many rows do not."""
+    usable = [weights for row in cell.rows.values() if (weights := _weights(row))]
+    mixes = []
+    for place in usable[0] if usable else ():
+        of_layers = list(zip(*(weights[place][0] for weights in usable), strict=True))
+        mixes.append(
+            Mix(
+                label=label,
+                place=place,
+                s=tuple(map(statistics.fmean, of_layers)),
+                sd=tuple(map(statistics.stdev, of_layers)) if len(usable) > 1 else (),
+                gamma=statistics.fmean(weights[place][1] for weights in usable),
+                n=len(usable),
+            )
+        )
+    return mixes, cell.n - len(usable)
+
+
+def _weights(row: Row) -> dict[str, tuple[list[float], float]]:
+    """s and gamma by place; nothing if the row holds no usable ones."""
+    try:
+        places = row["elmo"]["weights"]
+        return {place: ([float(weight) for weight in mix["s"]], float(mix["gamma"])) for place, mix in places.items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}

@@ -1,0 +1,21 @@
+"""Figure 2: the weights that each task gives to the biLM's layers, at each place."""
+
+from elmo_tasks.tables import Line, Weights, main
+
+FIGURE = Weights(
+    title="Figure 2: softmax-normalised layer weights, means over seeds",
+    lines=(
+        Line("SQuAD", ("task=squad",)),
+        Line("SNLI", ("task=snli",)),
+        Line("SRL", ("task=srl",)),
+        Line("Coref", ("task=coref",)),
+        Line("NER", ("task=ner",)),
+        Line("SST-5", ("task=sst5",)),
+    ),
+    hatched_below="figure_2.hatched_below",
+    speckled_above="figure_2.speckled_above",
+    notes=("layer 0 is the token layer; the paper draws no numbers, and favours layer 1 at the input",),
+)
+
+if __name__ == "__main__":
+    main(FIGURE)

@@ -1,0 +1,31 @@
+"""Table 1: six tasks with and without ELMo, beside the best result before (test set)."""
+
+from elmo_tasks.tables import Column, Gain, Line, Quote, Table, main
+
+TABLE = Table(
+    title="Table 1: six tasks with and without ELMo (test set)",
+    paper="table_1_test",
+    split="test",
+    lines=(
+        Line("SQuAD", ("task=squad",), "squad", split="dev"),
+        Line("SNLI", ("task=snli",), "snli"),
+        Line("SRL", ("task=srl",), "srl"),
+        Line("Coref", ("task=coref",), "coref"),
+        Line("NER", ("task=ner",), "ner"),
+        Line("SST-5", ("task=sst5",), "sst5"),
+    ),
+    columns=(
+        Quote("previous best", "previous_sota"),
+        Column("baseline", ("elmo.placement=none",), "baseline"),
+        Column("ELMo", (), "elmo"),
+        Gain("increase", "ELMo", "baseline", paper="increase_absolute"),
+        Gain("error reduction", "ELMo", "baseline", relative=True, paper="increase_relative_error"),
+    ),
+    notes=(
+        "SQuAD's test set is not public",
+        "ELMo stands where the paper has it for each task (conf/task)",
+    ),
+)
+
+if __name__ == "__main__":
+    main(TABLE)

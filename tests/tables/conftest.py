@@ -1,0 +1,54 @@
+"""Rows as a run would write them, without the run."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks.tables.settings import setting
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """``write("task=snli", ..., seed=1, dev=60.0)`` writes a row into tmp_path / "rows"; other fields by name."""
+    folder = tmp_path / "rows"
+    folder.mkdir()
+
+    def write_row(*overrides: str, seed: int = 1, dev: float = 50.0, test: float | None = None, **other: Any) -> Path:
+        config = copy.deepcopy(setting(("data=local", *overrides)).config)
+        config["seed"] = seed
+        plugged = config["elmo"]["placement"] != "none"
+        n = len(list(folder.iterdir()))
+        row = {
+            "schema": 1,
+            "status": "finished",
+            "run_id": f"{config['task']['name']}-{n}-s{seed}",
+            "created": f"2026-01-01T00:00:{n:02d}+00:00",
+            "seed": seed,
+            "commit": "c0ffee",
+            "dirty": False,
+            "bilm": {"name": "mini", "digest": "b1", "state": "reset", "dtype": "float16", "warm": None}
+            if plugged
+            else None,
+            "data": {
+                "name": "local",
+                "digest": "d1",
+                **{split: {"original": 10, "used": 10} for split in ("train", "dev", "test")},
+            },
+            "metric": "f1",
+            "scores": {"dev": {"f1": dev}} | ({} if test is None else {"test": {"f1": test}}),
+            "curve": [{"epoch": 1, "step": 10, "dev": {"f1": dev}}],
+            "elmo": {"weights": {"input": {"s": [0.2, 0.7, 0.1], "gamma": 1.5}} if plugged else {}},
+            "config": config,
+        }
+        row.update(other)
+        path = folder / f"{row['run_id']}.json"
+        path.write_text(json.dumps(row))
+        return path
+
+    return write_row

@@ -1,0 +1,116 @@
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score
+from elmo_tasks.tables.claims import NOT_ENOUGH, NOT_REPRODUCED, REPRODUCED, judge, together
+from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.rows import read_rows
+
+LOCAL = Choice(("data=local",))
+NER, NONE = "task=ner", "elmo.placement=none"
+ELMO, BASELINE = Score((NER,)), Score((NER, NONE))
+HELPS = Part("NER", ELMO, BASELINE)
+
+
+def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides: str) -> None:
+    for seed, (high, low) in enumerate(zip(elmo, baseline, strict=True), start=1):
+        write(NER, *overrides, seed=seed, dev=high)
+        write(NER, *overrides, NONE, seed=seed, dev=low)
+
+
+def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
+    return judge(part, read_rows([tmp_path / "rows"]), choice, enough).verdict
+
+
+@pytest.mark.parametrize(
+    ("elmo", "baseline", "complete", "more_to_come"),
+    [
+        ([90.0, 91.0, 92.0], [80.0, 81.0, 82.5], REPRODUCED, REPRODUCED),
+        ([80.0, 81.0, 82.5], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([90.0, 80.0, 85.0], [85.0, 84.0, 83.0], NOT_REPRODUCED, NOT_ENOUGH),  # a difference within the spread
+        ([90.0, 91.0], [80.0, 81.5], NOT_ENOUGH, NOT_ENOUGH),
+        ([90.0, 91.0, 92.0], [87.0, 88.0, 89.0], REPRODUCED, NOT_ENOUGH),  # no spread: the sign, once all are there
+        ([87.0, 88.0, 89.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),
+        ([90.0, 91.0, 92.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),
+        ([], [], NOT_ENOUGH, NOT_ENOUGH),
+    ],
+)
+def test_the_verdict_follows_sign_and_test(
+    tmp_path: Path, write: Any, elmo: list[float], baseline: list[float], complete: str, more_to_come: str
+) -> None:
+    write_pairs(write, elmo, baseline)
+    assert verdict(tmp_path, enough=3) == complete
+    assert verdict(tmp_path, enough=4) == more_to_come
+    assert verdict(tmp_path, enough=4, choice=Choice(("data=local",), seeds=3)) == more_to_come
+
+
+def test_two_seeds_are_not_enough_even_if_no_more_are_asked_for(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [90.0, 91.0], [80.0, 81.0])
+    assert verdict(tmp_path, enough=2) == NOT_ENOUGH
+
+
+def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
+    for seed in (1, 2, 3):
+        write(NER, seed=seed, dev=99.0, data={"digest": "x", "train": {"used": 1, "original": 1}})
+    assert verdict(tmp_path) == NOT_ENOUGH
+
+
+def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [60.0, 70.0, 80.0], [40.0, 51.0, 58.0], "data.fraction=0.1")  # 20, 19, 22
+    write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1
+    small = (Score((NER, "data.fraction=0.1")), Score((NER, "data.fraction=0.1", NONE)))
+    part = Part("NER", Difference(*small), Difference(ELMO, BASELINE))
+    found = judge(part, read_rows([tmp_path / "rows"]), LOCAL, 3)
+    assert (found.high, found.low) == ({1: 20.0, 2: 19.0, 3: 22.0}, {1: 2.0, 2: 3.0, 3: 1.0})
+    assert found.verdict == REPRODUCED
+    assert len(found.cells) == 4
+
+
+def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Path, write: Any) -> None:
+    def curve(*scores: float) -> list[dict[str, Any]]:
+        return [{"epoch": k, "step": k, "dev": {"f1": score}} for k, score in enumerate(scores, start=1)]
+
+    for seed, after in ((1, curve(71, 72)), (2, curve(10, 71)), (3, curve(10, 20))):
+        write(NER, NONE, seed=seed, curve=curve(50, 60, 65, 70, 70))
+        write(NER, seed=seed, curve=after)
+    found = judge(
+        Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE)), read_rows([tmp_path / "rows"]), LOCAL, 3
+    )
+    assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
+
+
+def test_a_claim_stands_if_all_its_parts_do() -> None:
+    assert together([REPRODUCED, REPRODUCED]) == REPRODUCED
+    assert together([REPRODUCED, NOT_ENOUGH]) == NOT_ENOUGH
+    assert together([REPRODUCED, NOT_ENOUGH, NOT_REPRODUCED]) == NOT_REPRODUCED
+    assert together([]) == NOT_ENOUGH
+
+
+def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
+    other = Part("scale", Score((NER, "scale=paper")), ELMO)
+    claims = Claims(
+        "c", (Claim("it helps", (HELPS,)), Claim("both", (HELPS, other)), Claim("later", awaits="the probes")), seeds=3
+    )
+    found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
+    helps = "91.00 (3) against 81.17 (3): +9.83 (paired t-test, t = 59.00, p = 0.000287, n = 3 seeds)"
+    assert found.grid.lines == [
+        ["1", "it helps", helps, REPRODUCED],
+        ["2", "both", "", NOT_ENOUGH],
+        ["", "NER", helps, REPRODUCED],
+        ["", "scale", "missing against 91.00 (3)", NOT_ENOUGH],
+        ["3", "later", "the probes", NOT_ENOUGH],
+    ]
+    assert [verdict for _, verdict in found.verdicts] == [REPRODUCED, NOT_ENOUGH, NOT_ENOUGH]
+
+
+def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_path: Path) -> None:
+    claims = importlib.import_module("experiments.claims").CLAIMS
+    assert len(claims.claims) == 12
+    found = fill(claims, read_rows([tmp_path / "rows"]), Choice(("data=local",), tasks=frozenset({"ner"})))
+    assert [line[1] for line in found.grid.lines] == ["ELMo improves NER (test)", claims.claims[9].says]

@@ -1,0 +1,70 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from elmo_tasks.tables.significance import compare
+
+# Student's (1908) hours of sleep gained by ten patients with two drugs; the tests' figures stand in many textbooks.
+FIRST = dict(enumerate([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]))
+SECOND = dict(enumerate([1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]))
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """By the trapezoidal rule on Student's density."""
+    x = np.linspace(-abs(t), abs(t), 200_001)
+    density = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    return 1 - float(np.trapezoid(density * (1 + x**2 / df) ** (-(df + 1) / 2), x))
+
+
+def test_shared_seeds_are_compared_in_pairs() -> None:
+    found = compare(FIRST, SECOND)
+    assert (found.test, found.n) == ("paired t-test", (10, 10))
+    assert found.difference == pytest.approx(-1.58)
+    assert found.t == pytest.approx(-4.0621, abs=1e-4)
+    assert found.p == pytest.approx(0.002833, abs=1e-6)
+    assert found.p == pytest.approx(two_sided_p(found.t, 9), abs=1e-6)
+
+
+def test_other_seeds_are_compared_by_welch() -> None:
+    found = compare(FIRST, {seed + 100: value for seed, value in SECOND.items()})
+    assert (found.test, found.n) == ("Welch's t-test", (10, 10))
+    assert found.t == pytest.approx(-1.8608, abs=1e-4)
+    assert found.p == pytest.approx(0.07939, abs=1e-5)
+    assert found.p == pytest.approx(two_sided_p(found.t, 17.776), abs=1e-5)
+
+
+def test_pairs_are_those_of_one_seed_whatever_the_order() -> None:
+    assert compare(dict(reversed(FIRST.items())), SECOND) == compare(FIRST, SECOND)
+
+
+def test_of_seeds_that_are_partly_shared_the_shared_ones_count() -> None:
+    found = compare(FIRST, {seed: SECOND[seed] for seed in (1, 5, 8)} | {77: 1000.0})
+    pairs = compare({seed: FIRST[seed] for seed in (1, 5, 8)}, {seed: SECOND[seed] for seed in (1, 5, 8)})
+    assert found == pairs
+    assert found.n == (3, 3)
+
+
+def test_the_paired_test_agrees_with_all_sign_flips() -> None:
+    rng = np.random.default_rng(0)
+    differences = rng.normal(0.5, 1, 12)
+    found = compare(dict(enumerate(differences)), dict.fromkeys(range(12), 0.0))
+    flips = np.array(list(itertools.product([-1, 1], repeat=12))) * differences
+    exact = np.mean(np.abs(flips.mean(axis=1)) >= abs(differences.mean()) - 1e-12)
+    assert found.p == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (2, 5), (5, 2)])
+def test_fewer_than_three_seeds_are_too_few(n: int, m: int) -> None:
+    found = compare({seed: FIRST[seed] for seed in range(n)}, {seed: SECOND[seed] for seed in range(m)})
+    assert found.p is None
+    assert "too few seeds" in str(found)
+
+
+def test_without_spread_or_rows_nothing_is_tested() -> None:
+    same = compare({1: 5.0, 2: 6.0, 3: 7.0}, {1: 2.0, 2: 3.0, 3: 4.0})
+    assert (same.difference, same.p) == (pytest.approx(3.0), None)
+    assert "no spread" in str(same)
+    assert compare({}, FIRST).difference is None
+    assert compare(FIRST, {}).difference is None

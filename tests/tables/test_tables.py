@@ -1,0 +1,232 @@
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.tables import Column, Gain, Line, Quote, Race, Table, Weights
+from elmo_tasks.tables import paper as paper_module
+from elmo_tasks.tables.fill import Filled, fill
+from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.paper import PAPER, value
+from elmo_tasks.tables.rows import read_rows
+from elmo_tasks.tables.weights import style
+
+LOCAL = Choice(("data=local",))
+NER, NONE = "task=ner", "elmo.placement=none"
+BASELINE, ELMO = Column("baseline", (NONE,), "baseline"), Column("ELMo", (), "elmo")
+TABLE = Table(
+    title="A table",
+    paper="table_1_test",
+    seeds=3,
+    lines=(Line("NER", (NER,), "ner"),),
+    columns=(
+        Quote("before", "previous_sota"),
+        BASELINE,
+        ELMO,
+        Gain("increase", "ELMo", "baseline", paper="increase_absolute"),
+        Gain("error", "ELMo", "baseline", relative=True),
+    ),
+)
+
+
+def filled(tmp_path: Path, declared: Any, choice: Choice = LOCAL) -> Filled:
+    return fill(declared, read_rows([tmp_path / "rows"]), choice)
+
+
+def three_seeds(write: Any) -> None:
+    for seed, baseline, elmo in ((1, 80.0, 90.0), (2, 81.0, 90.5), (3, 82.0, 93.5)):
+        write(NER, NONE, seed=seed, dev=baseline)
+        write(NER, seed=seed, dev=elmo)
+
+
+def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: Any) -> None:
+    three_seeds(write)
+    found = filled(tmp_path, TABLE)
+    assert found.grid.header == ["", "before", "baseline", "ELMo", "increase", "error"]
+    assert found.grid.lines == [
+        [
+            "NER",
+            "paper 91.93 ± 0.19, Peters et al. (2017)",
+            "81.00 ± 1.00 (3); paper 90.15 (-9.15)",
+            "91.33 ± 1.89 (3); paper 92.22 ± 0.1 (-0.89)",
+            "+10.33; paper 2.06 (+8.27)",
+            "+54.4 %",
+        ]
+    ]
+    assert "data=local, scale=cpu, bilm=mini" in found.grid.notes
+    assert "NER: 10 training items; commits c0ffee" in found.grid.notes
+    (test,) = [note for note in found.grid.notes if "ELMo against baseline" in note]
+    assert test == "NER, ELMo against baseline: +10.33 (paired t-test, t = 17.20, p = 0.00336, n = 3 seeds)"
+    assert [cell.paper.v for cell in found.cells if cell.paper] == [90.15, 92.22]
+
+
+def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
+    write(NER, seed=1, dev=90.0)
+    (line,) = filled(tmp_path, TABLE).grid.lines
+    assert line[2:] == [
+        "missing; paper 90.15",
+        "90.00 (1) [a]; paper 92.22 ± 0.1 (-2.22)",
+        "missing; paper 2.06",
+        "missing",
+    ]
+    assert "a: fewer seeds than asked for" in filled(tmp_path, TABLE).grid.notes
+
+
+def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> None:
+    three_seeds(write)
+    data = {"digest": "other", "train": {"original": 10, "used": 10}, "dev": {"original": 10, "used": 10}}
+    for seed in (1, 2, 3):
+        write(NER, seed=seed, dev=99.0, data=data)
+    grid = filled(tmp_path, TABLE).grid
+    assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
+    assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
+
+
+def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path: Path, write: Any) -> None:
+    write(NER, seed=1, dev=90.0, test=80.0)
+    lines = (Line("on dev", (NER,), split="dev"), Line("on test", (NER,)))
+    grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).grid
+    assert grid.lines == [["on dev", "90.00 (1)"], ["on test", "80.00 (1)"]]
+    assert "on dev: dev scores" in grid.notes
+
+
+def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_its_overrides(
+    tmp_path: Path, write: Any
+) -> None:
+    write(NER, "data.fraction=0.5", seed=1, dev=70.0)
+    lines = (Line("half", (NER, "data.fraction=0.5")), Line("SST-5", ("task=sst5",)))
+    table = Table("t", lines, (Column("F1"),), seeds=5)
+    choice = Choice(("data=local", "data.fraction=0.1"), seeds=1, tasks=frozenset({"ner"}))
+    assert filled(tmp_path, table, choice).grid.lines == [["half", "70.00 (1)"]]
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (Table("t", (Line("x", ("task=chess",)),), (ELMO,)), "task=chess: no such choice"),
+        (Table("t", (Line("x", (NER, "elmo.speed=1")),), (ELMO,)), "there is no key 'elmo.speed'"),
+        (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "no column 'nothing' of scores"),
+        (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "no column 'a' of scores"),
+        (Table("t", (Line("x", (NER,)),) * 2, (ELMO,)), "two lines have one label"),
+        (Table("t", (Line("x", (NER,), "chess"),), (ELMO,), paper="table_1_test"), "no value under table_1_test.chess"),
+        (Table("t", (Line("x", (NER,)),), (Column("e", ensemble=True),)), "an ensemble has two or more members"),
+    ],
+)
+def test_a_declaration_that_asks_for_what_is_not_there_is_refused(tmp_path: Path, table: Table, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        filled(tmp_path, table)
+
+
+def test_lines_along_an_axis_make_curves(tmp_path: Path, write: Any) -> None:
+    lines = tuple(Line(f"{x:g}", (NER, f"data.fraction={x:g}"), x=x, curve="NER") for x in (1.0, 0.1, 0.5))
+    for fraction, scores in ((0.1, (10.0, 20.0)), (1.0, (80.0, 84.0))):
+        for seed, score in enumerate(scores, start=1):
+            write(NER, f"data.fraction={fraction:g}", seed=seed, dev=score)
+    (curve,) = filled(tmp_path, Table("t", lines, (ELMO,))).curves
+    assert (curve.label, curve.x, curve.y) == ("NER, ELMo", (0.1, 1.0), (15.0, 82.0))
+    assert curve.sd == (pytest.approx(7.0711, abs=1e-4), pytest.approx(2.8284, abs=1e-4))
+
+
+def points(*scores: float) -> list[dict[str, Any]]:
+    return [{"epoch": k, "step": 10 * k, "dev": {"f1": score}} for k, score in enumerate(scores, start=1)]
+
+
+RACE = Race("A race", (Line("NER", (NER,)),), baseline=BASELINE, elmo=ELMO, seeds=3)
+
+
+def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, write: Any) -> None:
+    for seed, before, after in (
+        (1, points(50, 70, 60, 70), points(60, 70, 71, 80)),  # equal is not above; the first best counts
+        (2, points(50, 55, 70, 75), points(76, 60, 60, 60)),
+        (3, points(50, 60), points(40, 41, 42)),
+    ):
+        write(NER, NONE, seed=seed, dev=75.0, curve=before)
+        write(NER, seed=seed, dev=75.0, curve=after)
+    found = filled(tmp_path, RACE)
+    assert found.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
+    assert [(curve.label, curve.x) for curve in found.curves] == [("NER, baseline", (1, 2)), ("NER, ELMo", (1, 2, 3))]
+    assert found.curves[1].y == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
+
+
+def test_a_row_without_a_curve_takes_no_part_in_a_race(tmp_path: Path, write: Any) -> None:
+    write(NER, NONE, seed=1, curve=[{"epoch": 1}])
+    write(NER, seed=1, curve=points(60.0))
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
+
+
+def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> None:
+    write(NER, NONE, seed=1, curve=points(60.0))
+    write(NER, seed=1, curve=points(50.0))
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed"]]
+
+
+def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
+    declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
+    write(NER, seed=1, elmo={"weights": {"input": {"s": [0.1, 0.8, 0.1], "gamma": 1.0}}})
+    write(NER, seed=2, elmo={"weights": {"input": {"s": [0.3, 0.6, 0.5], "gamma": 3.0}}})
+    write(NER, seed=3, elmo={"weights": {"input": {"s": "?"}}})
+    found = filled(tmp_path, declared)
+    assert found.grid.lines == [["NER", "input", "2", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
+    assert "1 rows hold no layer weights and were left out" in found.grid.notes
+    assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
+    assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]
+
+
+def test_a_third_and_two_thirds_are_neither_hatched_nor_speckled() -> None:
+    found = [style(x, low=1 / 3, high=2 / 3) for x in (0.0, 0.333, 1 / 3, 0.5, 2 / 3, 0.667, 1.0)]
+    assert found == ["//", "//", "", "", "", "::", "::"]
+
+
+def test_the_paper_s_differences_are_those_of_its_scores() -> None:
+    tasks = OmegaConf.to_container(OmegaConf.load(PAPER))["table_1_test"]  # type: ignore[index,call-overload]
+    assert len(tasks) == 6
+    for task in tasks:
+        baseline, elmo = (value(f"table_1_test.{task}.{key}").v for key in ("baseline", "elmo"))
+        assert value(f"table_1_test.{task}.increase_absolute").v == pytest.approx(elmo - baseline, abs=0.011)
+        error = value(f"table_1_test.{task}.increase_relative_error").v
+        assert error == pytest.approx(100 * (elmo - baseline) / (100 - baseline), abs=0.07)
+
+
+def test_every_value_of_the_paper_names_sources_that_are_listed() -> None:
+    content: Any = OmegaConf.to_container(OmegaConf.load(PAPER))
+    sources = content.pop("sources")
+    found = []
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict) and "v" in node:
+            found.append(node)
+        elif isinstance(node, dict):
+            for child in node.values():
+                walk(child)
+
+    walk(content)
+    assert len(found) > 60
+    for node in found:
+        assert node["source"], node
+        assert set(node["source"]) <= set(sources), node
+
+
+def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, monkeypatch: Any, write: Any) -> None:
+    file = tmp_path / "paper.yaml"
+    file.write_text("t:\n  ner:\n    elmo: {v: 92, verified: false, source: [x]}\n")
+    monkeypatch.setattr(paper_module, "PAPER", file)
+    grid = filled(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).grid
+    assert grid.lines == [["NER", "missing; paper 92?"]]
+    assert "?: a value of the paper that no consulted copy showed" in grid.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "n_cells"),
+    [("table1", 2), ("table2", 0), ("table3", 0), ("figure1", 18), ("figure2", 1), ("ensembles", 0), ("ablations", 7)],
+)
+def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name: str, n_cells: int) -> None:
+    module = importlib.import_module(f"experiments.{name}")
+    declared = [thing for thing in vars(module).values() if isinstance(thing, Table | Race | Weights)]
+    assert declared
+    choice = Choice(("data=local",), tasks=frozenset({"ner"}))
+    cells = [cell for thing in declared for cell in filled(tmp_path, thing, choice).cells]
+    assert len(cells) == n_cells
+    assert all(cell.missing for cell in cells)

@@ -12,8 +12,9 @@ from rich.table import Table
 def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     """Print what a reader of the terminal wants to know of a finished row."""
     table = Table(title=row["run_id"], title_justify="left", show_header=False, min_width=60)
-    for split, scores in row["scores"].items():
-        table.add_row(split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items()))
+    for split, scores in {"dev before": row.get("before"), **row["scores"]}.items():
+        if scores is not None:
+            table.add_row(split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items()))
     if "ensemble" in row:
         table.add_row("ensemble of", f"seeds {', '.join(map(str, row['ensemble']['seeds']))}")
     else:
@@ -35,9 +36,10 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     table.add_row("seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
     console = Console()
     console.print(table)
-    for name in ("", *row.get("files", ())):
-        console.print(
-            f"{'file' if name else 'row'}: {path.parent / name if name else path}", soft_wrap=True, highlight=False
-        )
+    files = {"row": [path], "file": [path.parent / name for name in row.get("files", ())]}
+    files["biLM"] = [row["exported"]["folder"]] if row.get("exported") else []
+    for kind, paths in files.items():
+        for each in paths:
+            console.print(f"{kind}: {each}", soft_wrap=True, highlight=False)
     if note:
         console.print(note, soft_wrap=True)

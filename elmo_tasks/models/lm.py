@@ -45,6 +45,8 @@ class LanguageModel(nn.Module):
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
+        # of the candidates: its own, so that processes that drop out different units draw the same candidates
+        self.chance = torch.Generator().manual_seed(torch.initial_seed())
         self.carried: list[State] | None = None  # where the last training window ended
         self._heldout: list[State] | None = None
 
@@ -79,7 +81,7 @@ class LanguageModel(nn.Module):
     def loss(self, out: LmOutput, batch: LmBatch) -> Tensor:
         """Mean sampled-softmax loss over both directions, times the window's length."""
         hidden, targets = out.hidden.flatten(0, 2), batch.targets.flatten()
-        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias))
+        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.chance)
         samples = samples.to(hidden.device)
         candidates = torch.cat([samples, targets])
         weight = F.embedding(candidates, self.softmax_weight).to(hidden.dtype)
@@ -109,7 +111,7 @@ class LanguageModel(nn.Module):
         return torch.cat(losses).view_as(targets)
 
 
-def log_uniform_sample(n: int, vocabulary_size: int) -> tuple[Tensor, int]:
+def log_uniform_sample(n: int, vocabulary_size: int, chance: torch.Generator) -> tuple[Tensor, int]:
     """Draw word ids until ``n`` distinct ones are there; low ids, the frequent words, come more often.
 
     Returns:
@@ -117,7 +119,9 @@ def log_uniform_sample(n: int, vocabulary_size: int) -> tuple[Tensor, int]:
     """
     drawn = torch.empty(0, dtype=torch.long)
     while True:
-        more = (torch.rand(4 * n, dtype=torch.float64) * math.log(vocabulary_size + 1)).exp().long() - 1
+        more = (
+            torch.rand(4 * n, dtype=torch.float64, generator=chance) * math.log(vocabulary_size + 1)
+        ).exp().long() - 1
         drawn = torch.cat([drawn, more.clamp_(0, vocabulary_size - 1)])
         distinct, inverse = torch.unique(drawn, return_inverse=True)
         if len(distinct) >= n:

@@ -4,8 +4,8 @@ A step is what ``task=lm`` does with a window of the bundled text: forward and b
 the tokens a second stand the FLOPs that the products of a step ask for, each distinct word of the window over its own
 characters, the products of the backward pass counted as twice those of the forward pass, and how the rate compares with
 that of a large product in the same minute. The rest is what is no product: gates, gathering rows, the update.
-``profile`` prints the operations that take longest. Time is CPU time by thread, so that a busy machine counts for less; set
-OMP_NUM_THREADS, and compare the ratios with those of another run.
+``profile`` prints the operations that take longest. Time is CPU time by thread, so that a busy machine counts for less;
+set OMP_NUM_THREADS, and compare the ratios with those of another run.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,15 @@ def print_summary(row: dict[str, Any], path: Path, note: str = "") -> None:
     table.add_row("seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
     console = Console()
     console.print(table)
-    files = {"row": [path], "file": [path.parent / name for name in row.get("files", ())]}
-    files["biLM"] = [row["exported"]["folder"]] if row.get("exported") else []
-    for kind, paths in files.items():
-        for each in paths:
-            console.print(f"{kind}: {each}", soft_wrap=True, highlight=False)
+    for kind, each in _files(row, path):
+        console.print(f"{kind}: {each}", soft_wrap=True, highlight=False)
     if note:
         console.print(note, soft_wrap=True)
+
+
+def _files(row: dict[str, Any], path: Path) -> Iterator[tuple[str, Path]]:
+    yield "row", path
+    for name in row.get("files", ()):
+        yield "file", path.parent / name
+    if row.get("exported"):
+        yield "biLM", Path(row["exported"]["folder"])

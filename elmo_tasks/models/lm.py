@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
 from elmo_tasks.data.lm import LmBatch
+from elmo_tasks.nn.linear import linear
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
@@ -89,7 +90,7 @@ class LanguageModel(nn.Module):
         correction = log_expected_count(candidates, tries, len(self.softmax_bias))
         bias = F.embedding(candidates, self.softmax_bias.unsqueeze(1)).squeeze(1) - correction
         n = len(samples)
-        of_samples = (hidden @ weight[:n].t()).float() + bias[:n]
+        of_samples = linear(hidden, weight[:n]).float() + bias[:n]
         of_target = (hidden * weight[n:]).float().sum(dim=1) + bias[n:]
         place = samples.new_full((len(self.softmax_bias),), -1)
         place[samples] = torch.arange(n, device=samples.device)
@@ -105,7 +106,7 @@ class LanguageModel(nn.Module):
         targets = batch.targets[:, batch.real]
         rows = max(1, _LOGITS // len(self.softmax_bias))
         losses = [
-            F.cross_entropy(F.linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
+            F.cross_entropy(linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
             for h, t in zip(torch.split(hidden.flatten(0, 1), rows), torch.split(targets.flatten(), rows), strict=True)
         ]
         return torch.cat(losses).view_as(targets)

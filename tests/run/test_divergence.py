@@ -50,8 +50,14 @@ def test_a_loss_that_becomes_nan_stops_the_run_and_leaves_the_best_weights_befor
     "overrides",
     [
         [*LM, "task.optimizer.lr=1e38", "task.training.grad_norm=1e38"],
-        ["task=sst5", "elmo.placement=none", "task.optimizer._target_=torch.optim.SGD", "~task.optimizer.fused"]
-        + ["task.optimizer.lr=1e38", "task.training.grad_norm=null"],
+        [
+            "task=sst5",
+            "elmo.placement=none",
+            "task.optimizer._target_=torch.optim.SGD",
+            "~task.optimizer.fused",
+            "task.optimizer.lr=1e38",
+            "task.training.grad_norm=null",
+        ],
     ],
     ids=lambda overrides: overrides[0],
 )

@@ -137,8 +137,8 @@ class SoftmaxFirst(pl.Callback):
     def __init__(self, n_epochs: int) -> None:
         self.n_epochs = n_epochs
 
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module.model, LanguageModel)
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        assert isinstance(pl_module.model, LanguageModel)  # each time: a run may be taken up again within an epoch
         pl_module.model.bilm.requires_grad_(trainer.current_epoch >= self.n_epochs)
 
 

@@ -47,6 +47,7 @@ class KeepState(Checkpoint):
         if not self.path.exists():
             trainer.fit(module, datamodule=data)
             return
+        trainer.num_sanity_val_steps = 0  # the start was scored when the run began
         try:
             trainer.fit(module, datamodule=data, ckpt_path=self.path)
         except (KeyError, RuntimeError, ValueError) as error:

@@ -134,8 +134,9 @@ class LmData(pl.LightningDataModule):
         """The epoch that begins or, if a run is taken up again, goes on, and the windows of it that are done."""
         if self.trainer is None:
             return 0, 0
-        done = self.trainer.fit_loop.epoch_loop.batch_progress.current.ready
-        return self.trainer.current_epoch, done if done < self.steps_per_epoch else 0
+        loop = self.trainer.fit_loop  # trainer.current_epoch lags behind where a run is taken up at an epoch's end
+        done = loop.epoch_loop.batch_progress.current.ready
+        return loop.epoch_progress.current.processed, done if done < self.steps_per_epoch else 0
 
     def windows(
         self, sentences: Iterator[list[str]], skip: int = 0, rows_wanted: slice = slice(None)

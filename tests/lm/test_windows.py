@@ -168,9 +168,10 @@ def test_the_rows_of_several_processes_are_those_of_one(tmp_path, n_processes):
     whole = [list(islice(loader(), 12)) for loader in loaders]
     parts = []
     for rank in range(n_processes):
-        loop = SimpleNamespace(batch_progress=SimpleNamespace(current=SimpleNamespace(ready=0)))
-        fit_loop = SimpleNamespace(epoch_loop=loop)
-        data.trainer = SimpleNamespace(world_size=n_processes, global_rank=rank, current_epoch=0, fit_loop=fit_loop)
+        batches_done = SimpleNamespace(batch_progress=SimpleNamespace(current=SimpleNamespace(ready=0)))
+        epochs_done = SimpleNamespace(current=SimpleNamespace(processed=0))
+        fit_loop = SimpleNamespace(epoch_loop=batches_done, epoch_progress=epochs_done)
+        data.trainer = SimpleNamespace(world_size=n_processes, global_rank=rank, fit_loop=fit_loop)
         parts.append([list(islice(loader(), 12)) for loader in loaders])
     assert len(whole[1]) > 1
     for split, batches in enumerate(whole):

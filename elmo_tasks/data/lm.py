@@ -136,7 +136,8 @@ class LmData(pl.LightningDataModule):
             return 0, 0
         loop = self.trainer.fit_loop  # trainer.current_epoch lags behind where a run is taken up at an epoch's end
         done = loop.epoch_loop.batch_progress.current.ready
-        return loop.epoch_progress.current.processed, done if done < self.steps_per_epoch else 0
+        n_epochs: int = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
+        return n_epochs, done if done < self.steps_per_epoch else 0
 
     def windows(
         self, sentences: Iterator[list[str]], skip: int = 0, rows_wanted: slice = slice(None)

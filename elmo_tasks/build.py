@@ -12,24 +12,27 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, instantiate
 from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
-from elmo_tasks.callbacks import AverageWeights
+from elmo_tasks.callbacks import AverageWeights, SoftmaxFirst, TokensASecond
 from elmo_tasks.checkpoint import TensorsAndJson
-from elmo_tasks.data.corpus import read_sentences
+from elmo_tasks.config import SHARDS
+from elmo_tasks.data.corpus import LmText, Shards, read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.data.words import WordVectors
 from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.module import TaskModule
+from elmo_tasks.processes import count_processes, devices_of
+from elmo_tasks.start import Start, check_shapes, read_start, read_tensors
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -61,7 +64,7 @@ def _language_model(cfg: dict[str, Any]) -> BiLM:
         )
     bilm = BiLM.load(path or name)
     bilm.precision = cfg["bilm"]["precision"]
-    expected = BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={name}")
+    expected = bilm_options(cfg)
     if name != "mini" and bilm.options != expected:
         raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
     if cfg["bilm"]["state"] == "warm":
@@ -124,22 +127,24 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
         raise
 
 
-def build_data(cfg: dict[str, Any]) -> TaskData | LmData | WsdData:
-    """The data of the task, found and checked, not yet read."""
+def build_data(cfg: dict[str, Any], start: Start | None = None) -> TaskData | LmData | WsdData:
+    """The data of the task, its files found, without layers; a biLM's training goes on with the words of its start."""
     task, root = cfg["task"], data_root(cfg)
-    if "data" in task:  # the language model's text, or text with senses
+    if "lm" in task:
+        if cfg["test"]:
+            raise UserError("test=true, but task=lm has no test set: its text is train and dev (held-out) alone")
+        vocabulary = None if start is None else start.vocabulary
+        lm_data: LmData = make(task["data"], text=build_text(cfg, root), vocabulary=vocabulary)
+        return lm_data
+    if "data" in task:  # text with senses
         if root is None:
             raise UserError(
                 f"data={cfg['data']['name']} has no text for task={task['name']}; use data=local data.root=DIR"
             )
-        data: LmData | WsdData = make(task["data"], root=root)
-        return data
-    if cfg["data"]["name"] == "hub" and task["hub"] is None:
-        raise UserError(f"task={task['name']} has no data on the hub; use data=local data.root=DIR")
+        wsd_data: WsdData = make(task["data"], root=root)
+        return wsd_data
     data_of_task = TaskData(
-        reader=make(task["reader"]),
-        sources=task["hub"] if cfg["data"]["name"] == "hub" else task["files"],
-        hub=cfg["data"]["name"] == "hub",
+        **source_of(cfg, task, task["name"]),
         root=root,
         fraction=cfg["data"]["fraction"],
         words=WordVectors(**cfg["words"]),
@@ -151,6 +156,42 @@ def build_data(cfg: dict[str, Any]) -> TaskData | LmData | WsdData:
     if cfg["test"] and "test" not in data_of_task.source.splits:
         raise UserError(f"test=true, but data={cfg['data']['name']} has no test set for task={task['name']}")
     return data_of_task
+
+
+def source_of(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
+    """A task's reader and where its items are."""
+    hub = cfg["data"]["name"] == "hub"
+    if hub and section["hub"] is None:
+        raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
+    return {"reader": make(section["reader"]), "sources": section["hub"] if hub else section["files"], "hub": hub}
+
+
+def build_text(cfg: dict[str, Any], root: str | None) -> LmText:
+    """What a biLM is trained on: shards, or a task's sentences."""
+    lm = cfg["task"]["lm"]
+    if lm["text"] == SHARDS:
+        if root is None:
+            raise UserError(f"data={cfg['data']['name']} has no text for task=lm; use data=local data.root=DIR")
+        return Shards(root=root, train=lm["train"], heldout=lm["heldout"])
+    source = source_of(cfg, lm["source"], lm["text"])
+    return TaskText(**source, root=root, fraction=cfg["data"]["fraction"], seed=cfg["seed"])
+
+
+def build_start(cfg: dict[str, Any]) -> Start | None:
+    """The weights that a biLM's training starts from, if it does not start afresh."""
+    init = cfg["task"]["lm"]["init"] if "lm" in cfg["task"] else None
+    return None if init is None else read_start(init, bilm_options(cfg))
+
+
+def softmax_epochs(cfg: dict[str, Any], start: Start | None) -> int:
+    """Epochs that train a new softmax alone, on a biLM that came without one."""
+    without = start is not None and start.vocabulary is None
+    return int(cfg["task"]["lm"]["softmax_epochs"]) if without else 0
+
+
+def bilm_options(cfg: dict[str, Any]) -> BiLMOptions:
+    """The sizes that ``bilm=`` names."""
+    return BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}")
 
 
 def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo | None:
@@ -170,16 +211,19 @@ def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo | None:
     )
 
 
-def build_model(cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None) -> nn.Module:
+def build_model(
+    cfg: dict[str, Any], data: TaskData | LmData, elmo: Elmo | None, start: Start | None = None
+) -> nn.Module:
     """The task model; what depends on data (numbers of labels, the word embedding) is handed to it here."""
     parts: dict[str, Any] = data.model_parts()
     if elmo is None:
-        parts["bilm"] = BiLM(BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}"))
+        parts["bilm"] = BiLM(bilm_options(cfg))
     else:
         parts["elmo"] = elmo
     model: nn.Module = make(cfg["task"]["model"], **parts, _convert_="all")
-    if cfg["task"].get("lm", {}).get("init") is not None:
-        read_weights(model, Path(cfg["task"]["lm"]["init"]))
+    if start is not None:
+        assert isinstance(model, LanguageModel)
+        start.put_into(model)
     return model
 
 
@@ -189,10 +233,9 @@ def read_weights(model: nn.Module, path: Path) -> None:
     Raises:
         UserError: if the file is missing, damaged or of another model.
     """
-    try:
-        model.load_state_dict(load_file(path))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise UserError(f"{path}: not the weights of this model ({str(error).splitlines()[0]})") from error
+    weights = read_tensors(path)
+    check_shapes(model, weights, path)
+    model.load_state_dict(weights)
 
 
 def can_vote(cfg: dict[str, Any]) -> bool:
@@ -242,25 +285,35 @@ def build_logger(cfg: dict[str, Any], run_dir: Path, run_id: str) -> Logger | bo
 
 
 def build_trainer(
-    cfg: dict[str, Any], module: TaskModule, data: TaskData | LmData, logger: Logger | bool, callbacks: list[Callback]
+    cfg: dict[str, Any],
+    module: TaskModule,
+    data: TaskData | LmData,
+    logger: Logger | bool,
+    callbacks: list[Callback],
+    start: Start | None = None,
 ) -> pl.Trainer:
     """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
     trainer, metric = cfg["trainer"], module.metric
+    text = data if isinstance(data, LmData) else None
+    n_softmax_epochs = softmax_epochs(cfg, start)
+    if n_softmax_epochs:
+        callbacks = [*callbacks, SoftmaxFirst(n_softmax_epochs)]
     if cfg["task"]["training"]["average"] is not None:
         callbacks = [*callbacks, AverageWeights(cfg["task"]["training"]["average"])]  # behind the one that saves
     if trainer["progress"]:
-        callbacks = [*callbacks, TQDMProgressBar(leave=False)]
+        bar = TokensASecond(text.batch_size * text.window) if text else TQDMProgressBar(leave=False)
+        callbacks = [*callbacks, bar]
     if trainer["patience"] is not None:
         mode = "max" if metric.higher_is_better else "min"
         callbacks = [*callbacks, EarlyStopping(f"dev/{metric.name}", patience=trainer["patience"], mode=mode)]
     return pl.Trainer(
-        accelerator=trainer["accelerator"],
-        devices=trainer["devices"],
+        **devices_of(cfg),
+        strategy="ddp_find_unused_parameters_true" if n_softmax_epochs and count_processes(cfg).n > 1 else "auto",
         precision=trainer["precision"],
-        max_epochs=trainer["max_epochs"],
+        max_epochs=n_softmax_epochs + trainer["max_epochs"],
         max_steps=trainer["max_steps"],
-        limit_train_batches=data.steps_per_epoch if isinstance(data, LmData) else 1.0,
-        reload_dataloaders_every_n_epochs=0 if isinstance(data, LmData) else 1,
+        limit_train_batches=text.steps_per_epoch if text else 1.0,
+        reload_dataloaders_every_n_epochs=0 if text else 1,
         limit_val_batches=trainer["limit_val_batches"],
         val_check_interval=trainer["val_check_interval"],
         gradient_clip_val=cfg["task"]["training"]["grad_norm"],
@@ -270,7 +323,7 @@ def build_trainer(
         plugins=[TensorsAndJson()],
         enable_checkpointing=True,  # by KeepState
         enable_model_summary=False,
-        num_sanity_val_steps=0,
+        num_sanity_val_steps=0 if start is None else -1,  # a start is scored before it is trained further
         log_every_n_steps=10,
         inference_mode=True,
     )

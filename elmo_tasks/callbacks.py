@@ -9,16 +9,20 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import TQDMProgressBar
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.module import TaskModule
 
 
 class KeepBest(pl.Callback):
     """Writes the model's weights whenever the dev score is the best so far, and records the curve.
+
+    A score before training (Lightning's sanity check, if it is on) is the curve's point of epoch 0.
 
     The file holds the task model alone, as plain tensors (safetensors): no biLM, no pickle. It is replaced in one
     rename, so a kill leaves the earlier best.
@@ -49,17 +53,19 @@ class KeepBest(pl.Callback):
         assert isinstance(pl_module, TaskModule)
         metric = pl_module.metric
         scores = metric.compute()
-        value, epoch = scores[metric.name], trainer.current_epoch + 1
+        value, epoch = scores[metric.name], 0 if trainer.sanity_checking else trainer.current_epoch + 1
         point: dict[str, Any] = {"epoch": epoch, "step": trainer.global_step, "dev": scores}
         point["seconds"] = round(self.seconds, 2)
-        point["train_loss"] = float(trainer.callback_metrics.get("train/loss", float("nan")))
+        loss = trainer.callback_metrics.get("train/loss")
+        point["train_loss"] = None if loss is None else float(loss)
         elmo = getattr(pl_module.model, "elmo", None)
         if elmo is not None:
             point["elmo"] = elmo.weights()
         self.curve.append(point)
         if self.best is None or (value > self.best if metric.higher_is_better else value < self.best):
             self.best, self.best_epoch = value, epoch
-            self._save(pl_module.model)
+            if trainer.is_global_zero:
+                self._save(pl_module.model)
 
     def restore(self, model: nn.Module) -> None:
         """Put the best weights back into ``model``."""
@@ -111,16 +117,46 @@ class AverageWeights(pl.Callback):
         self.n_updates += 1
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._swap(pl_module)
+        if self.average:
+            self._swap(pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._swap(pl_module)
+        if self.average:
+            self._swap(pl_module)
 
     def _swap(self, pl_module: pl.LightningModule) -> None:
         for p, mean in zip(_trained(pl_module), self.average, strict=True):
             weights = p.detach().clone()
             p.data.copy_(mean)
             mean.copy_(weights)
+
+
+class SoftmaxFirst(pl.Callback):
+    """Keeps the biLM as it is for some epochs, while a new softmax is trained on it; then both are trained."""
+
+    def __init__(self, n_epochs: int) -> None:
+        self.n_epochs = n_epochs
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        assert isinstance(pl_module.model, LanguageModel)  # each time: a run may be taken up again within an epoch
+        pl_module.model.bilm.requires_grad_(trainer.current_epoch >= self.n_epochs)
+
+
+class TokensASecond(TQDMProgressBar):
+    """The usual bar with its time left, counting tokens instead of batches.
+
+    Args:
+        n_tokens: of a batch.
+    """
+
+    def __init__(self, n_tokens: int) -> None:
+        super().__init__(leave=False)
+        self.n_tokens = n_tokens
+
+    def init_train_tqdm(self) -> Any:
+        bar = super().init_train_tqdm()
+        bar.unit, bar.unit_scale = " tokens", self.n_tokens
+        return bar
 
 
 def _trained(pl_module: pl.LightningModule) -> list[nn.Parameter]:
@@ -132,8 +168,11 @@ def silence_lightning() -> None:
     import logging
     import warnings
 
-    for name in ("pytorch_lightning", "lightning.pytorch", "pytorch_lightning.utilities.rank_zero"):
+    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    for part in ("utilities.rank_zero", "utilities.distributed"):
+        logging.getLogger(f"pytorch_lightning.{part}").setLevel(logging.ERROR)
+        logging.getLogger(f"lightning_fabric.{part}").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning|lightning_fabric")
     warnings.filterwarnings("ignore", message=".*isinstance\\(treespec.*")
     torch.set_float32_matmul_precision("highest")

@@ -24,7 +24,8 @@ STATE = "state.safetensors"
 class KeepState(Checkpoint):
     """Saves the state of training after each dev scoring; a run that finds it goes on as if nothing had happened.
 
-    Random numbers are part of the state, so that on a CPU the run ends in the same weights as one that was not killed.
+    Random numbers, those of each process, are part of the state, so that on a CPU the run ends in the same weights as
+    one that was not killed; with another number of processes it goes on with other ones.
 
     Args:
         path: of the file, which is replaced in one rename.
@@ -33,7 +34,8 @@ class KeepState(Checkpoint):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.resumed_after: list[int] = []  # updates that were done when the run was taken up again
-        self._random: dict[str, Any] | None = None
+        self._random: dict[str, list[Tensor]] | None = None
+        self._now: dict[str, list[Tensor]] = {}
         self._stopped = False  # early, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
@@ -45,6 +47,7 @@ class KeepState(Checkpoint):
         if not self.path.exists():
             trainer.fit(module, datamodule=data)
             return
+        trainer.num_sanity_val_steps = 0  # the start was scored when the run began
         try:
             trainer.fit(module, datamodule=data, ckpt_path=self.path)
         except (KeyError, RuntimeError, ValueError) as error:
@@ -58,8 +61,7 @@ class KeepState(Checkpoint):
         self.path.unlink(missing_ok=True)
 
     def state_dict(self) -> dict[str, Any]:
-        random = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
-        return {"random": random, "resumed_after": self.resumed_after, "stopped": self._stopped}
+        return {"random": self._now, "resumed_after": self.resumed_after, "stopped": self._stopped}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
@@ -70,18 +72,35 @@ class KeepState(Checkpoint):
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         if self._random is not None:  # as late as possible: nothing else draws in between
-            torch.set_rng_state(self._random["cpu"].cpu())
-            torch.cuda.set_rng_state_all([state.cpu() for state in self._random["cuda"]])
+            if len(self._random["cpu"]) == trainer.world_size:
+                torch.set_rng_state(self._random["cpu"][trainer.global_rank].cpu())
+            if len(self._random["cuda"]) == trainer.world_size and torch.cuda.is_available():
+                torch.cuda.set_rng_state(self._random["cuda"][trainer.global_rank].cpu())
             self._random = None
             self.resumed_after = [*self.resumed_after, trainer.global_step]
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if not trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:  # else the epoch's end is still to come
-            trainer.save_checkpoint(self.path)
+        at_end = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # of the epoch: more is still to come
+        if not at_end and not trainer.sanity_checking:
+            self._save(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._stopped = trainer.should_stop
+        self._save(trainer)
+
+    def _save(self, trainer: pl.Trainer) -> None:
+        on_gpu = trainer.strategy.root_device.type == "cuda"
+        self._now = {
+            "cpu": _of_all_processes(trainer, torch.get_rng_state()),
+            "cuda": _of_all_processes(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
+        }
         trainer.save_checkpoint(self.path)
+
+
+def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
+    if trainer.world_size == 1:
+        return [state]
+    return list(trainer.strategy.all_gather(state.to(trainer.strategy.root_device)))
 
 
 class TensorsAndJson(CheckpointIO):

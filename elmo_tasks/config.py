@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -14,6 +15,10 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.results import elmo_in_force
 
 Check = Callable[[Any], bool]
+
+TASKS = Path(__file__).parent.parent / "conf" / "task"
+SHARDS = "shards"
+"""``task.lm.text``: text files of its own, and not a task's sentences."""
 
 
 def _number(low: float, high: float, *, above: bool = False, below: bool = False) -> tuple[str, Check]:
@@ -47,6 +52,16 @@ def _optional(rule: tuple[str, Check]) -> tuple[str, Check]:
 _FLAG: tuple[str, Check] = ("true or false", lambda value: isinstance(value, bool))
 _TEXT: tuple[str, Check] = ("a text", lambda value: isinstance(value, str) and value != "")
 
+LM_RULES: dict[str, tuple[str, Check]] = {
+    "task.lm.init": _optional(_TEXT),
+    "task.lm.softmax_epochs": _whole(0),
+    "task.data.batch_size": _whole(1),
+    "task.data.window": _whole(1),
+    "task.data.vocabulary_size": _whole(4),
+    "task.data.min_count": _whole(1),
+    "task.model.n_samples": _whole(1),
+    "task.model.dropout": _number(0, 1, below=True),
+}
 RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),
     "test": _FLAG,
@@ -96,6 +111,7 @@ RULES: dict[str, tuple[str, Check]] = {
     "trainer.max_steps": _whole(-1),
     "trainer.patience": _optional(_whole(1)),
     "trainer.threads": _optional(_whole(1)),
+    "trainer.num_nodes": _whole(1),
     "trainer.progress": _FLAG,
     "results.dir": _TEXT,
 }
@@ -119,7 +135,8 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
     except OmegaConfBaseException as error:
         raise UserError(f"the configuration cannot be resolved: {str(error).splitlines()[0]}") from error
     assert isinstance(resolved, dict)
-    for key, (expected, check) in RULES.items():
+    is_lm = "lm" in resolved["task"]
+    for key, (expected, check) in (RULES | (LM_RULES if is_lm else {})).items():
         value: Any = resolved
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
@@ -127,7 +144,25 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
             raise UserError(f"{key} must be {expected}, found {value!r}")
     if resolved["words"]["name"] == "none" and resolved["elmo"]["placement"] not in ("input", "both"):
         raise UserError("words=none leaves a model nothing to read but ELMo at its input; add words=glove")
+    if is_lm and resolved["task"]["lm"]["text"] != SHARDS:
+        resolved["task"]["lm"]["source"] = source_of_text(cfg, resolved["task"]["lm"]["text"])
     return resolved  # type: ignore[return-value]
+
+
+def source_of_text(cfg: DictConfig, name: Any) -> dict[str, Any]:
+    """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
+
+    Raises:
+        UserError: if there is no such task.
+    """
+    sections = {path.stem: OmegaConf.load(path) for path in sorted(TASKS.glob("*.yaml"))}
+    tasks = [task for task, section in sections.items() if "reader" in section]
+    if name not in tasks:
+        raise UserError(f"task.lm.text must be {SHARDS} or one of {', '.join(tasks)}, found {name!r}")
+    changes = cfg.task.lm.changes.get(name, {})
+    whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(sections[name], changes)})
+    source = {key: whole.task[key] for key in ("files", "hub", "reader")}
+    return {key: OmegaConf.to_container(part, resolve=True) if part else None for key, part in source.items()}
 
 
 def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +170,8 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         cfg: what :func:`validate` returned.
-        digests: of the biLM (if it takes part) and of the data files, in place of their paths.
+        digests: of the biLM (if it takes part, or if its training starts from one) and of the data files, in place of
+            their paths.
     """
     part: dict[str, Any] = {"task": cfg["task"], "seed": cfg["seed"], "scale": cfg["scale"]["name"], **digests}
     part["data"] = {"name": cfg["data"]["name"], "fraction": cfg["data"]["fraction"]}
@@ -146,6 +182,8 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
             part["words"] = cfg["words"]
         part["elmo"] = elmo_in_force(cfg["elmo"])
         part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}
+    else:
+        part["task"] = {**cfg["task"], "lm": {**cfg["task"]["lm"], "init": None}}
     return part
 
 
@@ -163,4 +201,5 @@ def slug(cfg: dict[str, Any]) -> str:
             words += ["g1"] if elmo["gamma"] == "one" else []
     else:
         words.append(cfg["bilm"]["name"])
+        words += [text] if (text := cfg["task"]["lm"]["text"]) != SHARDS else []
     return "-".join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -9,7 +10,8 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.metrics.base import Metric
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.base import AddsUp, Metric
 from elmo_tasks.models.base import Carries
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -39,17 +41,48 @@ class TaskModule(pl.LightningModule):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         loss: Tensor = self.model.loss(self.model(batch), batch)  # type: ignore[operator]
-        self.log("train/loss", loss.detach(), prog_bar=True)
+        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=self.trainer.world_size > 1)
         elmo = getattr(self.model, "elmo", None)
         return loss if elmo is None else loss + elmo.penalty()
 
+    def on_train_start(self) -> None:
+        if self.trainer.world_size > 1:  # else every process would drop out the same units
+            torch.manual_seed(torch.initial_seed() + self.global_rank)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Any,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip by norm; a gradient that is not finite never reaches the weights.
+
+        Raises:
+            UserError: for such a gradient (of all processes, where there are several).
+        """
+        weights = [p for group in optimizer.param_groups for p in group["params"]]
+        norm = nn.utils.clip_grad_norm_(weights, math.inf if gradient_clip_val is None else gradient_clip_val)
+        if self.trainer.scaler is None and not bool(norm.isfinite()):  # a scaler passes over them itself
+            raise self._broken("the gradient")
+
+    def _broken(self, what: str) -> UserError:
+        return UserError(
+            f"{what} is not finite after {self.trainer.global_step:,} updates: training has diverged; "
+            "lower task.optimizer.lr or task.training.grad_norm"
+        )
+
     def on_validation_epoch_start(self) -> None:
+        if not all(bool(p.isfinite().all()) for p in self.parameters()):
+            raise self._broken("a weight")
         self.metric.reset()
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         self.metric.update(self.model.decode(self.model(batch), batch), batch.gold)  # type: ignore[operator]
 
     def on_validation_epoch_end(self) -> None:
+        if self.trainer.world_size > 1 and isinstance(self.metric, AddsUp):
+            own = torch.tensor(self.metric.sums, dtype=torch.float64, device=self.device)
+            self.metric.sums = self.all_gather(own).sum(dim=0).tolist()  # type: ignore[union-attr]
         for name, value in self.metric.compute().items():
             self.log(f"dev/{name}", value, prog_bar=name == self.metric.name)
         elmo = getattr(self.model, "elmo", None)
@@ -60,11 +93,21 @@ class TaskModule(pl.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         if isinstance(self.model, Carries):
-            checkpoint["carried"] = self.model.carried
+            carried = self.model.carried
+            checkpoint["carried"] = carried and [tuple(map(self._of_all_processes, pair)) for pair in carried]
+            checkpoint["chance"] = self.model.chance.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         if isinstance(self.model, Carries):
-            self.model.carried = checkpoint["carried"]
+            carried, rank, n = checkpoint["carried"], self.global_rank, self.trainer.world_size
+            self.model.carried = carried and [tuple(part.chunk(n, dim=1)[rank] for part in pair) for pair in carried]
+            self.model.chance.set_state(checkpoint["chance"])
+
+    def _of_all_processes(self, part: Tensor) -> Tensor:
+        """The rows of all processes side by side; every process must ask."""
+        if self.trainer.world_size == 1:
+            return part
+        return torch.cat(list(self.all_gather(part.to(self.device))), dim=1)
 
     def configure_optimizers(self) -> Any:
         optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])

@@ -21,9 +21,10 @@ SCHEMA = 1
 ``metric`` (the score that chose the checkpoint); ``scores`` (``dev`` and, if opened, ``test``);
 ``epochs best_epoch curve`` (each dev score with its layer weights); ``elmo`` (placement, mix, and s and gamma of the
 best epoch by place); ``bilm`` (name, digest, state); ``layers`` (tokens computed and read); ``parameters``;
-``files`` (predictions in a benchmark's official format, below the rows' folder); ``seconds device threads commit dirty
-versions``; ``config`` (resolved); ``error`` (failed runs). The row of an ensemble has ``ensemble`` (the seeds and run
-ids of its members) and no curve; that of a sense probe is described in ``probes/wsd.py``.
+``files`` (predictions in a benchmark's official format, below the rows' folder); ``start``, ``before`` and ``exported``
+(the biLM that task=lm began with, its dev scores, and the biLM that came of it); ``seconds device processes threads
+commit dirty versions``; ``config`` (resolved); ``error`` (failed runs). The row of an ensemble has ``ensemble`` (the
+seeds and run ids of its members) and no curve; that of a sense probe is described in ``probes/wsd.py``.
 """
 
 _PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import traceback
 from dataclasses import asdict
@@ -24,8 +26,10 @@ from elmo_tasks.build import (
     build_logger,
     build_model,
     build_module,
+    build_start,
     build_store,
     build_trainer,
+    softmax_epochs,
 )
 from elmo_tasks.callbacks import KeepBest, silence_lightning
 from elmo_tasks.checkpoint import STATE, KeepState
@@ -38,8 +42,10 @@ from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Exports, Metric
+from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.module import score
 from elmo_tasks.probes import wsd
+from elmo_tasks.processes import count_processes
 from elmo_tasks.results import (
     SCHEMA,
     fingerprint,
@@ -49,6 +55,7 @@ from elmo_tasks.results import (
     write_json,
     write_text,
 )
+from elmo_tasks.start import Start, write_bilm, write_vocabulary
 from elmo_tasks.summary import print_summary
 
 
@@ -66,29 +73,33 @@ def run(config: DictConfig) -> float:
     """
     cfg = validate(config)
     prepare_process(cfg)
+    processes = count_processes(cfg)
     bilm = build_bilm(cfg)
     elmo = build_elmo(cfg, bilm)
-    data = build_data(cfg)
+    start = build_start(cfg)
+    data = build_data(cfg, start)
     used = None if bilm is None else describe_bilm(cfg, bilm)
-    run_id = identify(cfg, data.digest, used)
+    begun = None if start is None else describe_start(cfg, start)
+    run_id = identify(cfg, data.digest, used, begun)
     path = Path(cfg["results"]["dir"]) / f"{run_id}.json"
     row = None if cfg["force"] else finished_row(path, needs_test=cfg["test"])
     if row is not None:
         print_summary(row, path, note="already there, nothing was run (force=true runs it again)")
         return float(row["scores"]["dev"][row["metric"]])
     prepare_folder(path.parent)
-    row = begin_row(cfg, run_id, used)
+    row = begin_row(cfg, run_id, used) | {"start": begun}
     try:
         if isinstance(data, WsdData):
             assert elmo is not None
             row |= wsd.experiment(cfg, data, bilm, elmo)
         else:
-            row |= experiment(cfg, data, bilm, elmo, folder_of_run(cfg, run_id), path.with_suffix(""))
+            row |= experiment(cfg, data, bilm, elmo, start, folder_of_run(cfg, run_id), path.with_suffix(""))
         row["status"] = "finished"
-    except UserError:
-        raise  # bad input is not a result
+    except UserError as error:  # bad input is not a result
+        raise error if processes.rank == 0 else UserError(f"process {processes.rank}: {error}") from None
     except Exception as error:
-        write_json(path, row | {"error": "".join(traceback.format_exception_only(error)).strip()})
+        if processes.rank == 0:
+            write_json(path, row | {"error": "".join(traceback.format_exception_only(error)).strip()})
         raise
     write_json(path, row)
     (folder_of_run(cfg, run_id) / STATE).unlink(missing_ok=True)  # only now is nothing left to be taken up
@@ -100,8 +111,10 @@ def prepare_process(cfg: dict[str, Any]) -> None:
     """Settings of the process that a run needs: threads, memory, a quiet Lightning."""
     silence_lightning()
     keep_large_blocks()
-    if cfg["trainer"]["threads"] is not None:
-        torch.set_num_threads(cfg["trainer"]["threads"])
+    threads = cfg["trainer"]["threads"]
+    if threads is not None:
+        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # of the processes that Lightning starts
 
 
 def begin_row(cfg: dict[str, Any], run_id: str, bilm: dict[str, Any] | None) -> dict[str, Any]:
@@ -121,9 +134,12 @@ def begin_row(cfg: dict[str, Any], run_id: str, bilm: dict[str, Any] | None) -> 
     }
 
 
-def identify(cfg: dict[str, Any], data_digest: str, bilm: dict[str, Any] | None) -> str:
+def identify(
+    cfg: dict[str, Any], data_digest: str, bilm: dict[str, Any] | None, start: dict[str, Any] | None = None
+) -> str:
     """The name of a run: readable, and another one for everything that can change a score."""
-    digest = fingerprint(science(cfg, {"data_digest": data_digest, "bilm": bilm}))
+    begun = {} if start is None else {"start": start["digest"]}
+    digest = fingerprint(science(cfg, {"data_digest": data_digest, "bilm": bilm, **begun}))
     return f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{digest}"
 
 
@@ -139,11 +155,21 @@ def describe_bilm(cfg: dict[str, Any], encoder: Encoder) -> dict[str, Any]:
     return part | {"dtype": cfg["bilm"]["store"]["dtype"], "warm": warm}
 
 
+def describe_start(cfg: dict[str, Any], start: Start) -> dict[str, Any]:
+    """What a biLM's training starts from."""
+    return {
+        "init": cfg["task"]["lm"]["init"],
+        "digest": start.digest,
+        "softmax": "restored" if start.vocabulary is not None else "new",
+    }
+
+
 def experiment(
     cfg: dict[str, Any],
     data: TaskData | LmData,
     encoder: Encoder | None,
     elmo: Elmo | None,
+    start: Start | None,
     run_dir: Path,
     beside_row: Path,
 ) -> dict[str, Any]:
@@ -154,27 +180,32 @@ def experiment(
         data: not yet read.
         encoder: the frozen biLM, or the encoder in its place, if it takes part.
         elmo: its places, if the task has any.
+        start: the weights that a biLM's training starts from, if any.
         run_dir: folder for the weights and the curve.
         beside_row: folder for predictions in a benchmark's official format.
 
     Returns:
         the measured part of the row.
     """
-    start = time.perf_counter()
+    began = time.perf_counter()
     pl.seed_everything(cfg["seed"], workers=True, verbose=False)  # here, so that baseline and ELMo start alike
     data.read()
     splits = SPLITS if cfg["test"] else SPLITS[:2]
     filled = data.use_layers(build_store(cfg, encoder), splits) if isinstance(data, TaskData) else Filled()
     after_layers = time.perf_counter()
-    module = build_module(cfg, build_model(cfg, data, elmo))
+    module = build_module(cfg, build_model(cfg, data, elmo, start))
     model, metric = module.model, module.metric
     best, state = KeepBest(run_dir / "model.safetensors"), KeepState(run_dir / STATE)
     if cfg["force"]:
         state.discard()
     logger = build_logger(cfg, run_dir, run_dir.name)
     try:
-        trainer = build_trainer(cfg, module, data, logger, [best, state])
+        trainer = build_trainer(cfg, module, data, logger, [best, state], start)
+        if isinstance(data, LmData) and trainer.is_global_zero:
+            write_vocabulary(data.vocabulary, run_dir / "bilm")  # now, for who starts from what a kill leaves
         state.fit(trainer, module, data)
+        if not trainer.is_global_zero:
+            sys.exit()  # the first process has all that is left to do
         of_fit, after_fit = best.seconds, time.perf_counter()
         if best.best is None:
             raise UserError("training ended before a dev score: raise trainer.max_epochs or trainer.max_steps")
@@ -186,13 +217,17 @@ def experiment(
         log_final(logger, scores)
     finally:
         close(logger)
-    if isinstance(data, LmData):
-        data.export(model, run_dir / "bilm")
+    exported, before = None, None
+    if isinstance(model, LanguageModel):
+        exported = {"folder": str(run_dir / "bilm"), "digest": write_bilm(model, run_dir / "bilm")}
+        before = next((p["dev"] for p in reversed(best.curve) if p["epoch"] <= softmax_epochs(cfg, start)), None)
     return {
         "data": {"name": cfg["data"]["name"], "digest": data.digest, **data.counts()},
         "metric": metric.name,
         "scores": scores,
         "files": files,
+        "before": before,
+        "exported": exported,
         "resumed_after": state.resumed_after,
         "epochs": best.curve[-1]["epoch"],
         "best_epoch": best.best_epoch,
@@ -203,11 +238,12 @@ def experiment(
         "layers": asdict(filled),
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
         "seconds": {
-            "layers": round(after_layers - start, 2),
+            "layers": round(after_layers - began, 2),
             "fit": round(of_fit, 2),
             "score": round(time.perf_counter() - after_fit, 2),
         },
         "device": str(trainer.strategy.root_device),
+        "processes": trainer.world_size,
         "threads": torch.get_num_threads(),
     }
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from elmo_tasks.callbacks import AverageWeights, KeepBest
+from elmo_tasks.callbacks import AverageWeights, KeepBest, TokensASecond
 from elmo_tasks.module import TaskModule
 
 N_BATCHES, RATE = 3, 0.1
@@ -192,3 +192,13 @@ def test_the_rate_decays_by_a_thousandth_after_every_hundred_updates() -> None:
 def test_without_a_schedule_the_rate_stays() -> None:
     _, _, seen = fitted([3.0, 2.0, 1.0])
     assert seen.rates == [RATE] * 3 * N_BATCHES
+
+
+def test_the_bar_of_a_language_model_counts_tokens_and_shows_the_time_left() -> None:
+    bar = TokensASecond(n_tokens=50).init_train_tqdm()
+    bar.total, bar.n = 40, 10
+    shown = bar.format_meter(**{**bar.format_dict, "elapsed": 20.0, "ncols": 80})
+    bar.close()
+    assert "500/2000" in shown
+    assert "25.00 tokens/s" in shown
+    assert "<01:00" in shown

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.bilm.read import read
-from elmo_tasks.nn.linear import linear
+from elmo_tasks.nn.linear import linear, product, products_and_sums_with, products_with
 
 State = tuple[Tensor, Tensor]
 """Projected output ``[2, B, P]`` and cell ``[2, B, H]`` of both directions."""
@@ -120,17 +120,20 @@ class _Recurrence(torch.autograd.Function):
             previous_cells = cell.new_empty(2, n_positions, dim)
             previous_hidden = torch.empty_like(out)
             kept_m = gates.new_empty(2, n_positions, dim)  # o * tanh(c), before the projection
+        add_hidden, project = products_and_sums_with(w_hidden), products_with(w_projection)
         start = 0
         for n in batch_sizes:
             now = slice(start, start + n)
             h, c = hidden[:, :n], cell[:, :n]
-            act = torch.baddbmm(gates[:, now], h, w_hidden).to(cell.dtype).sigmoid_()
+            act = kept_gates[:, now] if training else cell.new_empty(2, n, 4 * dim)
+            for of_direction, total in zip(act, add_hidden(h, gates[:, now]), strict=True):
+                torch.sigmoid(total.to(cell.dtype), out=of_direction)
             if training:
-                kept_gates[:, now], previous_cells[:, now], previous_hidden[:, now] = act, c, h
+                previous_cells[:, now], previous_hidden[:, now] = c, h
             i, j, f, o = act.chunk(4, dim=2)
             c.mul_(f).add_((i * j).mul_(2).sub_(i)).clamp_(-cell_clip, cell_clip)
             m = ((c * 2).sigmoid_().mul_(2).sub_(1)).mul_(o).to(gates.dtype)
-            h.copy_(torch.bmm(m, w_projection).clamp_(-proj_clip, proj_clip))
+            h.copy_(project(m).clamp_(-proj_clip, proj_clip))
             out[:, now] = h
             if training:
                 kept_cells[:, now], kept_m[:, now] = c, m
@@ -149,7 +152,7 @@ class _Recurrence(torch.autograd.Function):
         w_hidden, w_projection, acts, cells, previous_cells, previous_hidden, kept_m, out = ctx.saved_tensors
         batch_sizes, cell_clip, proj_clip = ctx.settings
         dim, dtype = cells.shape[2], out.dtype
-        to_hidden, to_m = w_hidden.transpose(1, 2), w_projection.transpose(1, 2)
+        to_hidden, to_m = products_with(w_hidden.transpose(1, 2)), products_with(w_projection.transpose(1, 2))
         d_gates = torch.empty_like(acts, dtype=dtype)
         clipped_out, clipped_cell = _clipped(out, proj_clip), _clipped(cells, cell_clip)
         d_outputs = d_out.clone()
@@ -163,7 +166,7 @@ class _Recurrence(torch.autograd.Function):
             d_h.add_(d_hidden[:, :n])
             if clipped_out is not None:
                 d_h.masked_fill_(clipped_out[:, now], 0)
-            d_m = torch.bmm(d_h, to_m).to(cells.dtype)
+            d_m = to_m(d_h).to(cells.dtype)
             tanh_c = (cells[:, now] * 2).sigmoid_().mul_(2).sub_(1)
             d_c.add_(torch.ops.aten.tanh_backward(d_m * o, tanh_c))
             if clipped_cell is not None:
@@ -177,10 +180,10 @@ class _Recurrence(torch.autograd.Function):
             d_gate = torch.ops.aten.sigmoid_backward(d_act, act).to(dtype)
             d_gates[:, now] = d_gate
             d_c.mul_(f)
-            d_hidden[:, :n] = torch.bmm(d_gate, to_hidden)
+            d_hidden[:, :n] = to_hidden(d_gate)
             stop -= n
-        d_w_hidden = torch.bmm(previous_hidden.transpose(1, 2), d_gates)
-        d_w_projection = torch.bmm(kept_m.transpose(1, 2), d_outputs)
+        d_w_hidden = torch.stack([product(h.t(), d) for h, d in zip(previous_hidden, d_gates, strict=True)])
+        d_w_projection = torch.stack([product(m.t(), d) for m, d in zip(kept_m, d_outputs, strict=True)])
         return d_gates, d_w_hidden, d_w_projection, None, None, None, None, None
 
 

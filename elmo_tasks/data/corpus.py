@@ -1,18 +1,56 @@
-"""Text for language models: one tokenised sentence a line, plain or compressed, streamed and never held whole."""
+"""Text for language models: where its sentences come from, and the words that a biLM predicts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from random import Random
+from typing import Protocol
 
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.data.source import digest_files
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError
 
 UNKNOWN = "<UNK>"
 
 _MAX_TOKENS = 5_000
+_MAX_BYTES = 1_000_000  # of a line
+
+
+class LmText(Protocol):
+    """Training and held-out text: ``digest`` changes with it, ``option`` is the key that says which text it is."""
+
+    digest: str
+    option: str
+
+    def sentences(self, split: str, chance: Random | None = None) -> Iterator[list[str]]:
+        """Token lists of ``train`` or ``dev``, once; ``chance`` gives them another order."""
+
+
+class Shards:
+    """Text files with one tokenised sentence a line, plain or compressed, streamed and never held whole.
+
+    Args:
+        root: folder of the text.
+        train: file pattern of the training shards, below ``root``; another order is an order of shards.
+        heldout: file pattern of the held-out text.
+    """
+
+    option = "task.lm.train and task.lm.heldout"
+
+    def __init__(self, *, root: str, train: str, heldout: str) -> None:
+        self.paths = {
+            "train": find_shards(root, train, "task.lm.train"),
+            "dev": find_shards(root, heldout, "task.lm.heldout"),
+        }
+        self.digest = digest_files([*self.paths["train"], *self.paths["dev"]])
+
+    def sentences(self, split: str, chance: Random | None = None) -> Iterator[list[str]]:
+        paths = self.paths[split]
+        return chain.from_iterable(map(read_sentences, chance.sample(paths, len(paths)) if chance else paths))
 
 
 def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
@@ -21,6 +59,8 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
     Raises:
         UserError: if there are none; the message names ``option``.
     """
+    if Path(pattern).is_absolute():
+        raise UserError(f"{option}={pattern}: expected a file pattern below data.root={root}")
     shards = sorted(Path(root).glob(pattern))
     if not shards:
         raise UserError(f"{Path(root) / pattern}: no text found; set {option} (and data.root) to your files")
@@ -33,7 +73,7 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
     Raises:
         UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
     """
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, _MAX_BYTES):
         tokens = line.split()
         if len(tokens) > _MAX_TOKENS:
             raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
@@ -55,16 +95,30 @@ def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[lis
         yield portion
 
 
+def count_words(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], int]:
+    """How often each word occurs, and the positions of a pass: the tokens and one sentence mark a sentence."""
+    counts: Counter[str] = Counter()
+    n_sentences = 0
+    for sentence in sentences:
+        counts.update(sentence)
+        n_sentences += 1
+    return counts, counts.total() + n_sentences
+
+
 class LmVocabulary:
     """The words that the softmax predicts, most frequent first, behind the two sentence marks and ``<UNK>``."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], source: str = "a biLM vocabulary") -> None:
         expected = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]
         if list(words[:3]) != expected:
-            raise UserError(f"a biLM vocabulary must begin with {' '.join(expected)}, found {' '.join(words[:3])}")
+            found = " ".join(words[:3]) or "nothing"
+            raise UserError(f"{source}: the first three lines must be {' '.join(expected)}, found {found}")
         self.words = list(words)
         self.ids = {word: k for k, word in enumerate(self.words)}
         self.unknown = self.ids[UNKNOWN]
+        if len(self.ids) < len(self.words):
+            twice = Counter(self.words).most_common(1)[0][0]
+            raise UserError(f"{source}: {twice!r} is in it twice")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -73,19 +127,18 @@ class LmVocabulary:
         return self.ids.get(word, self.unknown)
 
     @classmethod
-    def count(cls, shards: Sequence[Path], max_size: int, min_count: int) -> tuple[LmVocabulary, int]:
-        """Count a corpus once.
+    def read(cls, path: Path) -> LmVocabulary:
+        """A file with a word a line, by falling frequency.
 
-        Returns:
-            the vocabulary, and the number of positions of one epoch: the tokens and one sentence mark a sentence.
+        Raises:
+            UserError: if it is not one.
         """
-        counts: Counter[str] = Counter()
-        n_sentences = 0
-        for shard in shards:
-            for sentence in read_sentences(shard):
-                counts.update(sentence)
-                n_sentences += 1
+        return cls([line.strip() for _, line in read_lines(path, _MAX_BYTES)], source=str(path))
+
+    @classmethod
+    def of(cls, counts: Counter[str], max_size: int, min_count: int) -> LmVocabulary:
+        """The most frequent words, ``max_size`` at most, the three marks counted."""
         frequent = sorted(((-n, word) for word, n in counts.items() if n >= min_count))
         words = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]
         words += [word for _, word in frequent[: max(0, max_size - len(words))] if word not in words]
-        return cls(words), counts.total() + n_sentences
+        return cls(words)

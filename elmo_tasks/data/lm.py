@@ -6,8 +6,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
@@ -17,8 +15,8 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from elmo_tasks.batch import OnDevice
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table
-from elmo_tasks.data.corpus import LmVocabulary, find_shards, read_sentences
-from elmo_tasks.data.source import digest_files
+from elmo_tasks.data.corpus import LmText, LmVocabulary, count_words
+from elmo_tasks.errors import UserError
 
 _FILLING = 7  # characters behind the longest word: the width of the widest filter
 
@@ -46,84 +44,104 @@ class LmBatch(OnDevice):
 
 
 class LmData(pl.LightningDataModule):
-    """A corpus cut into windows, without padding: the rows are streams of whole sentences.
+    """A text cut into windows, without padding: the rows are streams of whole sentences.
+
+    Where several processes train, each reads all of the text and takes its share of every window's rows, so that
+    together they see what one process would.
 
     Args:
-        root: folder of the text.
-        train: file pattern of the training shards, below ``root``.
-        heldout: file pattern of the held-out text.
-        batch_size: rows B.
+        text: the sentences.
+        batch_size: rows B of all processes together.
         window: steps S of a window (20 in the paper's code); the biLM's state is carried from window to window.
         vocabulary_size: cap on the words that the softmax predicts, the three marks counted.
         min_count: rarer words count as ``<UNK>``.
-        seed: order of the shards, anew each epoch.
+        seed: order of the text, anew each epoch.
+        vocabulary: of the model that training starts from; None takes the most frequent words of the text.
     """
 
     def __init__(
         self,
         *,
-        root: str,
-        train: str,
-        heldout: str,
+        text: LmText,
         batch_size: int,
         window: int,
         vocabulary_size: int,
         min_count: int,
         seed: int,
+        vocabulary: LmVocabulary | None = None,
     ) -> None:
         super().__init__()
-        self.train_shards = find_shards(root, train, "lm.train")
-        self.heldout_shards = find_shards(root, heldout, "lm.heldout")
+        self.text, self.digest = text, text.digest
         self.batch_size, self.window, self.seed = batch_size, window, seed
         self.vocabulary_size, self.min_count = vocabulary_size, min_count
-        self.digest = digest_files([*self.train_shards, *self.heldout_shards])
+        self.given = vocabulary
 
     def read(self) -> None:
-        """Count the words of the training text, once."""
-        self.vocabulary, self.n_positions = LmVocabulary.count(self.train_shards, self.vocabulary_size, self.min_count)
+        """Read all text once: see that there is enough of it, and count its words.
+
+        Raises:
+            UserError: naming file and line of bad text, or if the text does not fill a window.
+        """
+        words, self.n_positions = count_words(self.text.sentences("train"))
+        _, self.n_heldout = count_words(self.text.sentences("dev"))
+        if self.n_positions < self.batch_size * self.window:
+            raise UserError(
+                f"the training text has {self.n_positions:,} positions, but one window of task.data.batch_size="
+                f"{self.batch_size} rows and task.data.window={self.window} steps takes "
+                f"{self.batch_size * self.window:,}; set a smaller one, or {self.text.option} to more text"
+            )
+        if not self.n_heldout:
+            raise UserError(f"there is no sentence in the held-out text; set {self.text.option} to some")
+        self.vocabulary = self.given or LmVocabulary.of(words, self.vocabulary_size, self.min_count)
+        self.unknown = 1 - sum(n for word, n in words.items() if word in self.vocabulary.ids) / words.total()
 
     def counts(self) -> dict[str, object]:
-        """What there is to train on, for the row."""
-        return {"train": {"positions": self.n_positions}, "vocabulary": len(self.vocabulary)}
+        """What there is to train on, for the row; ``unknown`` is the share of the training tokens."""
+        positions = {"train": {"positions": self.n_positions}, "dev": {"positions": self.n_heldout}}
+        return {**positions, "vocabulary": len(self.vocabulary), "unknown": round(self.unknown, 4)}
 
     def model_parts(self) -> dict[str, object]:
         """What the model must know of the data."""
         return {"vocabulary_size": len(self.vocabulary)}
 
-    def export(self, model: Any, folder: Path) -> None:
-        """Write the trained biLM in the official layout, and its vocabulary, a word a line."""
-        model.bilm.save(folder, dtype="float16")
-        (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", "utf-8")
-
     @property
     def steps_per_epoch(self) -> int:
         """Whole windows of one pass over the training text."""
-        return max(1, self.n_positions // (self.batch_size * self.window))
+        return self.n_positions // (self.batch_size * self.window)
 
     def train_dataloader(self) -> DataLoader[LmBatch]:
-        return DataLoader(
-            _Windows(self, self.train_shards, seed=self.seed), batch_size=None, generator=torch.Generator()
-        )
+        return self._loader("train", for_ever=True, rows=self._own_rows())
 
     def val_dataloader(self) -> DataLoader[LmBatch]:
-        return self.batches("dev")
+        return self._loader("dev", for_ever=False, rows=self._own_rows())
 
     def batches(self, split: str) -> DataLoader[LmBatch]:
-        """The held-out text, whichever split is asked for."""
-        return self._loader(self.heldout_shards, None)
+        """A split once, all rows of it."""
+        return self._loader(split, for_ever=False, rows=slice(None))
 
-    def _loader(self, shards: Sequence[Path], seed: int | None) -> DataLoader[LmBatch]:
+    def _own_rows(self) -> slice:
+        """The share of this process."""
+        if self.trainer is None:
+            return slice(None)
+        n = self.batch_size // self.trainer.world_size
+        return slice(self.trainer.global_rank * n, (self.trainer.global_rank + 1) * n)
+
+    def _loader(self, split: str, *, for_ever: bool, rows: slice) -> DataLoader[LmBatch]:
         own = torch.Generator()  # else the loader would draw from the model's random numbers
-        return DataLoader(_Windows(self, shards, seed), batch_size=None, generator=own)
+        return DataLoader(_Windows(self, split, for_ever, rows), batch_size=None, generator=own)
 
     def progress(self) -> tuple[int, int]:
         """The epoch that begins or, if a run is taken up again, goes on, and the windows of it that are done."""
         if self.trainer is None:
             return 0, 0
-        done = self.trainer.fit_loop.epoch_loop.batch_progress.current.ready
-        return self.trainer.current_epoch, done if done < self.steps_per_epoch else 0
+        loop = self.trainer.fit_loop  # trainer.current_epoch lags behind where a run is taken up at an epoch's end
+        done = loop.epoch_loop.batch_progress.current.ready
+        n_epochs: int = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
+        return n_epochs, done if done < self.steps_per_epoch else 0
 
-    def windows(self, sentences: Iterator[list[str]], skip: int = 0) -> Iterator[LmBatch]:
+    def windows(
+        self, sentences: Iterator[list[str]], skip: int = 0, rows_wanted: slice = slice(None)
+    ) -> Iterator[LmBatch]:
         """Cut sentences into windows until there are none left; the first ``skip`` are passed over."""
         rows = [_Row() for _ in range(self.batch_size)]
         exhausted = False
@@ -138,7 +156,7 @@ class LmData(pl.LightningDataModule):
                 return
             cuts = [row.take(self.window) for row in rows]
             if number >= skip:
-                yield self._window(cuts)
+                yield self._window(cuts[rows_wanted])
 
     def _window(self, cuts: Sequence[tuple[list[str], list[str], list[str], list[str]]]) -> LmBatch:
         n_steps = self.window
@@ -182,17 +200,15 @@ class _Row:
 
 
 class _Windows(IterableDataset[LmBatch]):
-    """Windows of some shards: once in order (``seed=None``), or for ever, in another order of shards each time."""
+    """Windows of a split: once in order, or for ever, in another order each time."""
 
-    def __init__(self, data: LmData, shards: Sequence[Path], seed: int | None) -> None:
-        self.data, self.shards, self.seed = data, shards, seed
+    def __init__(self, data: LmData, split: str, for_ever: bool, rows: slice) -> None:
+        self.data, self.split, self.for_ever, self.rows = data, split, for_ever, rows
 
     def __iter__(self) -> Iterator[LmBatch]:
-        if self.seed is None:
-            return self.data.windows(chain.from_iterable(map(read_sentences, self.shards)))
+        if not self.for_ever:
+            return self.data.windows(self.data.text.sentences(self.split), rows_wanted=self.rows)
         epoch, done = self.data.progress()
-        return self.data.windows(self._for_ever(random.Random(f"{self.seed}-{epoch}")), skip=done)
-
-    def _for_ever(self, chance: random.Random) -> Iterator[list[str]]:
-        while True:
-            yield from chain.from_iterable(map(read_sentences, chance.sample(self.shards, len(self.shards))))
+        chance = random.Random(f"{self.data.seed}-{epoch}")
+        passes = (self.data.text.sentences(self.split, chance) for _ in count())
+        return self.data.windows(chain.from_iterable(passes), skip=done, rows_wanted=self.rows)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm.chars import character_id_table
 from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
-from elmo_tasks.data.source import SPLITS, DocumentReader, Files, Hub, Reader, sample_items
+from elmo_tasks.data.source import SPLITS, DocumentReader, Reader, open_source, share
 from elmo_tasks.data.words import WordVectors
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -58,7 +58,7 @@ class TaskData(pl.LightningDataModule):
         self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
-        self.source = Hub(**sources) if hub else Files(root, sources)
+        self.source = open_source(sources, hub, root)
         self.digest = self.source.digest
         self.store: LayerStore | TokenStore | None = None
 
@@ -71,7 +71,7 @@ class TaskData(pl.LightningDataModule):
         self.items = {split: self.source.read(self.reader, split) for split in self.source.splits}
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
-        self.items["train"] = sample_items(self.items["train"], self.fraction, self.seed)
+        self.items["train"] = share(self.items["train"], self.fraction, self.seed)
         tokens = {
             split: Counter(word for item in items for text in self.reader.texts(item) for word in text)
             for split, items in self.items.items()

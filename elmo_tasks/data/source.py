@@ -115,6 +115,19 @@ class Hub:
         yield from self._data[self._splits[split]]
 
 
+def open_source(sources: Mapping[str, Any], hub: bool, root: str | None) -> Files | Hub:
+    """The files below ``root``, or the public hub's copy, that a task's configuration names."""
+    return Hub(**sources) if hub else Files(root, sources)
+
+
+def share(items: list[Any], fraction: float, seed: int) -> list[Any]:
+    """A share of some items in their order, one at least; the same ones for one seed."""
+    if fraction == 1:
+        return items
+    kept = sorted(Random(seed).sample(range(len(items)), max(1, round(len(items) * fraction))))
+    return [items[k] for k in kept]
+
+
 def _find(root: Path, pattern: str, split: str) -> Path | None:
     """The one file (or, for readers of folders, the one folder) that a path or pattern means."""
     if (root / pattern).exists():
@@ -133,14 +146,6 @@ def _find(root: Path, pattern: str, split: str) -> Path | None:
 def _files_of(path: Path) -> list[Path]:
     """The file, or all files of a folder."""
     return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-
-
-def sample_items(items: list[Any], fraction: float, seed: int) -> list[Any]:
-    """A share of some items in their order, at least one; the same ones for a given seed."""
-    if fraction == 1:
-        return items
-    kept = sorted(Random(seed).sample(range(len(items)), max(1, round(len(items) * fraction))))
-    return [items[k] for k in kept]
 
 
 def digest_files(paths: Iterable[Path]) -> str:

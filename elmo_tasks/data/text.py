@@ -7,6 +7,7 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,16 +21,22 @@ _CHUNK_BYTES = 1 << 16
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, max_bytes: int | None = None) -> Iterator[tuple[int, str]]:
     """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are taken off.
 
+    Args:
+        path: of the file; its ending says how it is compressed.
+        max_bytes: no more of a line is ever held; a longer one is an error.
+
     Raises:
-        UserError: naming file and line, if the file cannot be read as UTF-8.
+        UserError: naming file and line, if the file cannot be read as UTF-8 or a line is too long.
     """
-    number = 0
+    number, limit = 0, -1 if max_bytes is None else max_bytes + 1
     try:
-        with _open(path) as lines:
-            for number, raw in enumerate(lines, start=1):  # line by line, so that an error has its line
+        with _open(path) as file:
+            for number, raw in enumerate(iter(partial(file.readline, limit), b""), start=1):
+                if max_bytes is not None and len(raw) > max_bytes:
+                    raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes; expected one sentence a line")
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}:{number}: not UTF-8 ({error.reason})") from error

@@ -22,6 +22,13 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class AddsUp(Protocol):
+    """A metric of sums: those of several processes, added, are the sums of all that they took in."""
+
+    sums: list[float]
+
+
+@runtime_checkable
 class Exports(Protocol):
     """A metric whose benchmark has an official scorer."""
 

@@ -17,14 +17,15 @@ class Perplexity:
         self.reset()
 
     def reset(self) -> None:
-        self.sums, self.count = [0.0, 0.0], 0
+        self.sums = [0.0, 0.0, 0.0]  # forward, backward, positions
 
     def update(self, predictions: Tensor, gold: object) -> None:
         """``predictions``: negative log-likelihoods ``[2, n]``, forward and backward."""
         for direction in (0, 1):
             self.sums[direction] += float(predictions[direction].double().sum())
-        self.count += predictions.shape[1]
+        self.sums[2] += predictions.shape[1]
 
     def compute(self) -> dict[str, float]:
-        forward, backward = (math.exp(min(700.0, total / max(1, self.count))) for total in self.sums)
+        *totals, count = self.sums
+        forward, backward = (math.exp(min(700.0, total / max(1, count))) for total in totals)
         return {"perplexity": (forward + backward) / 2, "forward": forward, "backward": backward}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 
 class TaskModel(Protocol):
@@ -23,9 +23,15 @@ class TaskModel(Protocol):
 
 @runtime_checkable
 class Carries(Protocol):
-    """A model with a state beside its parameters: ``carried``, tensors in lists and tuples, goes on when it does."""
+    """A model with a state beside its parameters, which goes on when the model does.
 
-    carried: Any
+    Attributes:
+        carried: pairs of tensors whose dimension 1 is the rows of the batch, or None before the first batch.
+        chance: what it draws from, beside dropout.
+    """
+
+    carried: list[tuple[Tensor, Tensor]] | None
+    chance: Generator
 
 
 class Votes(Protocol):

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
 from elmo_tasks.data.lm import LmBatch
+from elmo_tasks.nn.linear import linear
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
@@ -49,6 +50,8 @@ class LanguageModel(nn.Module):
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
+        # of the candidates: its own, so that processes that drop out different units draw the same candidates
+        self.chance = torch.Generator().manual_seed(torch.initial_seed())
         self.carried: list[State] | None = None  # where the last training window ended
         self._heldout: list[State] | None = None
 
@@ -86,7 +89,7 @@ class LanguageModel(nn.Module):
     def loss(self, out: LmOutput, batch: LmBatch) -> Tensor:
         """Mean sampled-softmax loss over both directions, times the window's length."""
         hidden, targets = out.hidden.flatten(0, 2), batch.targets.flatten()
-        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias))
+        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.chance)
         samples = samples.to(hidden.device)
         candidates = torch.cat([samples, targets])
         weight = F.embedding(candidates, self.softmax_weight).to(hidden.dtype)
@@ -94,7 +97,7 @@ class LanguageModel(nn.Module):
         correction = log_expected_count(candidates, tries, len(self.softmax_bias))
         bias = F.embedding(candidates, self.softmax_bias.unsqueeze(1)).squeeze(1) - correction
         n = len(samples)
-        of_samples = (hidden @ weight[:n].t()).float() + bias[:n]
+        of_samples = linear(hidden, weight[:n]).float() + bias[:n]
         of_target = (hidden * weight[n:]).float().sum(dim=1) + bias[n:]
         place = samples.new_full((len(self.softmax_bias),), -1)
         place[samples] = torch.arange(n, device=samples.device)
@@ -110,13 +113,13 @@ class LanguageModel(nn.Module):
         targets = batch.targets[:, batch.real]
         rows = max(1, _LOGITS // len(self.softmax_bias))
         losses = [
-            F.cross_entropy(F.linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
+            F.cross_entropy(linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
             for h, t in zip(torch.split(hidden.flatten(0, 1), rows), torch.split(targets.flatten(), rows), strict=True)
         ]
         return torch.cat(losses).view_as(targets)
 
 
-def log_uniform_sample(n: int, vocabulary_size: int) -> tuple[Tensor, int]:
+def log_uniform_sample(n: int, vocabulary_size: int, chance: torch.Generator) -> tuple[Tensor, int]:
     """Draw word ids until ``n`` distinct ones are there; low ids, the frequent words, come more often.
 
     Returns:
@@ -124,7 +127,9 @@ def log_uniform_sample(n: int, vocabulary_size: int) -> tuple[Tensor, int]:
     """
     drawn = torch.empty(0, dtype=torch.long)
     while True:
-        more = (torch.rand(4 * n, dtype=torch.float64) * math.log(vocabulary_size + 1)).exp().long() - 1
+        more = (
+            torch.rand(4 * n, dtype=torch.float64, generator=chance) * math.log(vocabulary_size + 1)
+        ).exp().long() - 1
         drawn = torch.cat([drawn, more.clamp_(0, vocabulary_size - 1)])
         distinct, inverse = torch.unique(drawn, return_inverse=True)
         if len(distinct) >= n:

@@ -8,7 +8,7 @@ they are missing, refuse or disagree, PyTorch's own product runs instead. Either
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -56,6 +56,14 @@ def product_and_sum_with(weight: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda h, x: torch.addmm(x, h, weight)
     laid_out = _laid_out(weight)
     return lambda h, x: torch.ops.mkldnn._linear_pointwise.binary(h, x, laid_out, None, "add")
+
+
+def products_and_sums_with(weights: Tensor) -> Callable[[Tensor, Tensor], Sequence[Tensor] | Tensor]:
+    """Both directions' :func:`product_and_sum_with`: weights ``[2, P, Q]``; what comes out is two ``[n, Q]``."""
+    if weights[0].numel() < _WORTH_LAYING_OUT or not _suits(weights):
+        return lambda h, x: torch.baddbmm(x, h, weights)
+    left, right = (product_and_sum_with(weight) for weight in weights)
+    return lambda h, x: (left(h[0], x[0]), right(h[1], x[1]))
 
 
 def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:

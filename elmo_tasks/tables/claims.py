@@ -110,13 +110,13 @@ def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell],
     lines, cells, verdicts = [], list[Cell](), []
     for n, claim in enumerate(claims.claims, start=1):
         found = [judge(part, rows, choice, claims.seeds) for part in claim.parts if _chosen(part, choice)]
-        if claim.parts and not found:
+        if not found:
             continue  # of another task than those that were chosen
         cells += [cell for evidence in found for cell in evidence.cells]
         verdict = together([evidence.verdict for evidence in found])
         verdicts.append((claim, verdict))
         alone = len(found) == 1
-        ours = _text(found[0]) if alone else claim.awaits
+        ours = _text(found[0]) if alone else ""
         lines.append([str(n), claim.says, ours, verdict])
         lines += [["", evidence.part.label, _text(evidence), evidence.verdict] for evidence in found if not alone]
     notes = [

@@ -198,13 +198,11 @@ class Claim:
 
     Args:
         says: the statement, in our words.
-        parts: inequalities; none, where no rows can bear on it yet.
-        awaits: what is lacking in that case.
+        parts: inequalities.
     """
 
     says: str
-    parts: tuple[Part, ...] = ()
-    awaits: str = ""
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)

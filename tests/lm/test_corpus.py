@@ -1,10 +1,13 @@
 import bz2
 import gzip
 import lzma
+import tracemalloc
+from itertools import chain
+from random import Random
 
 import pytest
 
-from elmo_tasks.data.corpus import LmVocabulary, find_shards, read_sentences
+from elmo_tasks.data.corpus import LmVocabulary, Shards, count_words, find_shards, read_sentences
 from elmo_tasks.errors import UserError
 
 TEXT = "The cat sat .\n\n  \nÜnïcode\t日本  !\nlast line"
@@ -47,8 +50,9 @@ def test_text_that_is_not_utf8_is_refused_with_its_file(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("n_before", [1, 5000])
-def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path, n_before):
-    path = write(tmp_path, "", b"a good line\n" * n_before + b"\xe9t\xe9\n")
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path, suffix, n_before):
+    path = write(tmp_path, suffix, b"a good line\n" * n_before + b"\xe9t\xe9\n")
     assert refusal(path).startswith(f"{path}:{n_before + 1}: not UTF-8")
 
 
@@ -119,17 +123,63 @@ MARKS = ["<S>", "</S>", "<UNK>"]
     [(100, 1, ["a", "b", "c", "d"]), (5, 1, ["a", "b"]), (3, 1, []), (100, 2, ["a", "b", "c"]), (100, 4, ["a"])],
 )
 def test_a_vocabulary_has_the_marks_first_and_then_the_most_frequent_words(shards, max_size, min_count, expected):
-    vocabulary, n_positions = LmVocabulary.count(shards, max_size, min_count)
+    counts, n_positions = count_words(chain.from_iterable(map(read_sentences, shards)))
+    vocabulary = LmVocabulary.of(counts, max_size, min_count)
     assert vocabulary.words == MARKS + expected
     assert n_positions == 13 + 4  # tokens, and one mark a sentence
     assert [vocabulary[word] for word in vocabulary.words] == list(range(len(vocabulary)))
 
 
 def test_words_outside_the_vocabulary_are_unknown(shards):
-    vocabulary, _ = LmVocabulary.count(shards, 5, 1)
+    counts, _ = count_words(chain.from_iterable(map(read_sentences, shards)))
+    vocabulary = LmVocabulary.of(counts, 5, 1)
     assert vocabulary["c"] == vocabulary["never"] == vocabulary["<UNK>"] == 2
 
 
-def test_a_vocabulary_without_the_marks_is_refused():
-    with pytest.raises(UserError, match=r"begin with <S> </S> <UNK>, found a b"):
-        LmVocabulary(["a", "b"])
+def test_a_vocabulary_comes_back_from_its_file(tmp_path):
+    path = tmp_path / "vocabulary.txt"
+    path.write_text("\n".join([*MARKS, "the", "日本"]) + "\n", "utf-8")
+    assert LmVocabulary.read(path).words == [*MARKS, "the", "日本"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "b"], r"the first three lines must be <S> </S> <UNK>, found a b$"),
+        (["</S>", "<S>", "<UNK>"], r"found </S> <S> <UNK>$"),
+        ([], r"found nothing$"),
+        ([*MARKS, "a", "b", "a"], r"'a' is in it twice$"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, words, message):
+    path = tmp_path / "vocabulary.txt"
+    path.write_text("".join(f"{word}\n" for word in words))
+    with pytest.raises(UserError, match=rf"^{path}: .*{message}"):
+        LmVocabulary.read(path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_a_line_without_end_is_refused_and_never_held(tmp_path, suffix):
+    path = write(tmp_path, suffix, b"a b\n" + b"w " * 15_000_000)
+    tracemalloc.start()
+    message = refusal(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert message == f"{path}:2: more than 1,000,000 bytes; expected one sentence a line"
+    assert peak < 15_000_000  # the line has 30 million; the dictionary of xz takes 8
+
+
+def test_shards_of_training_text_come_in_another_order_and_held_out_text_does_not(tmp_path):
+    for name in ("train-0", "train-1", "train-2", "heldout"):
+        (tmp_path / f"{name}.txt").write_text(f"{name}\nend\n")
+    text = Shards(root=str(tmp_path), train="train-*", heldout="heldout*")
+    in_order = [["train-0"], ["end"], ["train-1"], ["end"], ["train-2"], ["end"]]
+    assert list(text.sentences("train")) == in_order
+    shuffled = {str(list(text.sentences("train", Random(seed)))) for seed in range(20)}
+    assert len(shuffled) == 6
+    assert list(text.sentences("dev")) == [["heldout"], ["end"]]
+
+
+def test_a_pattern_that_is_no_pattern_below_the_root_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^task\.lm\.train=/.*: expected a file pattern below data\.root"):
+        find_shards(tmp_path, str(tmp_path / "*.txt"), "task.lm.train")

@@ -7,6 +7,7 @@ import torch
 
 import elmo_tasks.models.lm as lm_module
 from elmo_tasks.bilm.chars import character_id_table
+from elmo_tasks.data.corpus import Shards
 from elmo_tasks.data.lm import LmBatch, LmData
 from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.models.lm import LanguageModel, LmOutput, log_expected_count, log_uniform_sample
@@ -42,14 +43,14 @@ class TestSampling:
     @pytest.mark.parametrize(("n", "vocabulary_size"), [(1, 2), (5, 11), (10, 11), (200, 10_000)])
     def test_samples_are_distinct_and_of_the_vocabulary(self, n, vocabulary_size):
         for _ in range(20):
-            ids, tries = log_uniform_sample(n, vocabulary_size)
+            ids, tries = log_uniform_sample(n, vocabulary_size, torch.default_generator)
             assert len(set(ids.tolist())) == len(ids) == n
             assert ids.min() >= 0
             assert ids.max() < vocabulary_size
             assert tries >= n
 
     def test_a_single_draw_is_log_uniform(self):
-        ids = [int(log_uniform_sample(1, V)[0]) for _ in range(4000)]
+        ids = [int(log_uniform_sample(1, V, torch.default_generator)[0]) for _ in range(4000)]
         frequencies = np.bincount(ids, minlength=V) / len(ids)
         np.testing.assert_allclose(frequencies, log_uniform(V), atol=4 * (0.25 / len(ids)) ** 0.5)
         assert frequencies[0] > 2 * frequencies[2] > 2 * frequencies[9]
@@ -57,12 +58,12 @@ class TestSampling:
     def test_the_first_distinct_ids_are_taken_and_the_draws_until_then_counted(self, monkeypatch):
         draws = iter([[4, 4, 0, 4, 0, 0, 4, 0, 0, 4, 0, 4], [4, 7, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2]])
 
-        def rand(n, dtype):
+        def rand(n, dtype, generator):
             assert n == 12
             return (torch.tensor(next(draws), dtype=dtype) + 1.5).log() / math.log(V + 1)
 
         monkeypatch.setattr(torch, "rand", rand)
-        ids, tries = log_uniform_sample(3, V)
+        ids, tries = log_uniform_sample(3, V, torch.default_generator)
         assert ids.tolist() == [4, 0, 7]
         assert tries == 14
 
@@ -92,7 +93,7 @@ class TestLoss:
 
     def test_the_sampled_softmax_is_the_loop_over_positions(self, model, monkeypatch):
         samples, tries = [0, 3, 5, 1, 8], 9
-        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size: (torch.tensor(samples), tries))
+        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, chance: (torch.tensor(samples), tries))
         batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
         weight, bias = (p.detach().double().numpy() for p in (model.softmax_weight, model.softmax_bias))
         share = 1 - (1 - log_uniform(V)) ** tries
@@ -107,7 +108,7 @@ class TestLoss:
         assert model.loss(out, batch).item() == pytest.approx(S * np.mean(losses), rel=1e-5)
 
     def test_with_every_word_sampled_for_certain_it_is_the_full_softmax(self, model, monkeypatch):
-        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size: (torch.arange(V), 10**9))
+        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, chance: (torch.arange(V), 10**9))
         batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
         assert model.loss(out, batch).item() == pytest.approx(S * self.full_losses(model, out, batch).mean(), rel=1e-5)
 
@@ -129,6 +130,17 @@ class TestLoss:
         expected = self.full_losses(model, out, batch)[:, batch.real.numpy()]
         assert found.shape == (2, 13)
         np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-5)
+
+    def test_candidates_do_not_depend_on_other_random_numbers(self, tiny_bilm):
+        batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
+        losses = []
+        for n_others in (0, 7):
+            torch.manual_seed(5)
+            model = LanguageModel(bilm=tiny_bilm, vocabulary_size=V, n_samples=5, dropout=0.0)
+            torch.rand(n_others)
+            losses.append([model.loss(out, batch).item() for _ in range(3)])
+        assert losses[0] == losses[1]
+        assert len(set(losses[0])) > 1
 
 
 class TestState:
@@ -219,7 +231,7 @@ def test_a_few_training_steps_lower_the_perplexity(tiny_options, tmp_path):
     for name in ("train", "heldout"):
         (tmp_path / f"{name}.txt").write_text("the cat sat on the mat\na dog ran\nso it goes on\n" * 8)
     options = {"batch_size": 4, "window": 8, "vocabulary_size": 50, "min_count": 1, "seed": 1}
-    data = LmData(root=str(tmp_path), train="train.txt", heldout="heldout.txt", **options)
+    data = LmData(text=Shards(root=str(tmp_path), train="train.txt", heldout="heldout.txt"), **options)
     data.read()
     bilm = lm_module.BiLM(tiny_options)
     model = LanguageModel(bilm=bilm, vocabulary_size=len(data.vocabulary), n_samples=8, dropout=0.0)

@@ -1,9 +1,11 @@
 from collections import Counter
 from itertools import chain, islice
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from elmo_tasks.data.corpus import Shards
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
 
@@ -19,7 +21,8 @@ def write(folder, heldout, train):
 
 def open_data(folder, **changes):
     options = {"batch_size": 2, "window": 3, "vocabulary_size": 100, "min_count": 1, "seed": 1} | changes
-    data = LmData(root=str(folder), train="train-*.txt", heldout="heldout-*.txt", **options)
+    text = Shards(root=str(folder), train="train-*.txt", heldout="heldout-*.txt")
+    data = LmData(text=text, **options)
     data.read()
     return data
 
@@ -73,7 +76,7 @@ def test_two_rows_of_three_steps_are_laid_out_as_by_hand(tmp_path):
 @pytest.mark.parametrize(("batch_size", "window"), [(1, 1), (2, 3), (3, 20), (20, 4)])
 def test_every_heldout_sentence_is_read_once_in_both_directions(tmp_path, batch_size, window):
     heldout = ["\n".join(LINES[:5]), "\n".join(LINES[5:])]
-    data = make(tmp_path, heldout, train=["\n".join(LINES)], batch_size=batch_size, window=window)
+    data = make(tmp_path, heldout, train=["\n".join(LINES * 3)], batch_size=batch_size, window=window)
     batches = list(data.batches("dev"))
     forward, backward = streams(data, batches)
     found = []
@@ -129,27 +132,61 @@ def test_training_text_goes_on_for_ever_shard_by_shard_in_a_shuffled_order(tmp_p
 
 
 def test_training_windows_are_always_full(tmp_path):
-    data = make(tmp_path, ["x\n"], batch_size=3, window=7)
+    data = make(tmp_path, ["x\n"], train=["a b c\nd e\n" * 4], batch_size=3, window=7)
     assert all(batch.real.all() for batch in islice(data.train_dataloader(), 20))
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a b c\nd e\n" * 10, 70 // 6), ("a\n", 1)])
-def test_an_epoch_counts_whole_windows_but_at_least_one(tmp_path, text, expected):
+@pytest.mark.parametrize(("text", "expected"), [("a b c\nd e\n" * 10, 70 // 6), ("a\n" * 3, 1)])
+def test_an_epoch_counts_whole_windows(tmp_path, text, expected):
     assert make(tmp_path, ["x\n"], train=[text]).steps_per_epoch == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"), [(["a\n" * 2, "b\n"], 6), (["a\n", "", "b c\n"], 5), (["", "\n \n"], 0), (["\ufeff"], 0)]
+)
+def test_training_text_that_fills_no_window_is_refused(tmp_path, texts, found):
+    message = rf"^the training text has {found} positions, but one window of task\.data\.batch_size=2 rows .* takes 8;"
+    with pytest.raises(UserError, match=message):
+        make(tmp_path, ["x\n"], train=texts, window=4)
+
+
+def test_an_empty_shard_beside_others_is_passed_over(tmp_path):
+    data = make(tmp_path, ["", "x\n"], train=["", "a b\n" * 5, "\n"])
+    assert (data.n_positions, data.n_heldout) == (15, 2)
+    assert data.counts()["unknown"] == 0
+
+
+def test_held_out_text_without_a_sentence_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^there is no sentence in the held-out text; set task\.lm\.train and"):
+        make(tmp_path, ["", "\n"])
+
+
+@pytest.mark.parametrize("n_processes", [2, 3])
+def test_the_rows_of_several_processes_are_those_of_one(tmp_path, n_processes):
+    data = make(tmp_path, ["\n".join(LINES)], train=["\n".join(LINES)], batch_size=6, window=4)
+    loaders = [data.train_dataloader, data.val_dataloader]
+    whole = [list(islice(loader(), 12)) for loader in loaders]
+    parts = []
+    for rank in range(n_processes):
+        batches_done = SimpleNamespace(batch_progress=SimpleNamespace(current=SimpleNamespace(ready=0)))
+        epochs_done = SimpleNamespace(current=SimpleNamespace(processed=0))
+        fit_loop = SimpleNamespace(epoch_loop=batches_done, epoch_progress=epochs_done)
+        data.trainer = SimpleNamespace(world_size=n_processes, global_rank=rank, fit_loop=fit_loop)
+        parts.append([list(islice(loader(), 12)) for loader in loaders])
+    assert len(whole[1]) > 1
+    for split, batches in enumerate(whole):
+        for number, batch in enumerate(batches):
+            shares = [part[split][number] for part in parts]
+            for direction in (0, 1):
+                assert [row for share in shares for row in inputs(share)[direction]] == inputs(batch)[direction]
+            assert torch.equal(torch.cat([share.targets for share in shares], dim=2), batch.targets)
+            assert torch.equal(torch.cat([share.real for share in shares], dim=1), batch.real)
+        assert {len(part[split]) for part in parts} == {len(batches)}
 
 
 @pytest.mark.parametrize("option", ["train", "heldout"])
 def test_missing_text_is_named_by_its_option(tmp_path, option):
     write(tmp_path, ["x\n"], ["x\n"])
     (tmp_path / f"{option}-0.txt").unlink()
-    with pytest.raises(UserError, match=rf"{option}-\*\.txt: no text found; set lm\.{option}"):
+    with pytest.raises(UserError, match=rf"{option}-\*\.txt: no text found; set task\.lm\.{option}"):
         open_data(tmp_path)
-
-
-def test_the_export_holds_the_bilm_and_a_word_a_line(tmp_path, tiny_bilm):
-    data = make(tmp_path, ["x\n"])
-    model = torch.nn.Module()
-    model.bilm = tiny_bilm
-    data.export(model, tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"options.json", "weights.hdf5", "vocabulary.txt"}
-    assert (tmp_path / "out" / "vocabulary.txt").read_text("utf-8").split("\n") == [*data.vocabulary.words, ""]

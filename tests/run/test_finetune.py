@@ -1,0 +1,175 @@
+"""``task=lm task.lm.init=... task.lm.text=...``: a biLM goes on with a task's text."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from elmo_tasks import train
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.build import build_data, build_start
+from elmo_tasks.config import TASKS, validate
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.task_text import TaskText
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import load
+
+NAMES = [path.stem for path in sorted(TASKS.glob("*.yaml")) if "reader" in OmegaConf.load(path)]
+SIZES = [
+    "task=lm",
+    "data.fraction=1.0",
+    "task.data.batch_size=64",
+    "task.data.window=10",
+    "task.data.min_count=1",
+    "task.model.n_samples=50",
+    "bilm.options.lstm.dim=12",
+    "bilm.options.lstm.projection_dim=6",
+    "bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]",
+    "bilm.options.char_cnn.embedding.dim=4",
+]
+
+
+@pytest.fixture
+def small(composed: Any, tmp_path: Path) -> Any:
+    """Composed for the tiny biLM of the tests, which has no softmax."""
+    return lambda *overrides: composed(*SIZES, "trainer.max_epochs=1", f"task.lm.init={tmp_path / 'bilm'}", *overrides)
+
+
+@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("fraction", [1.0, 0.3])
+def test_the_text_is_every_token_list_of_the_items_of_the_task(composed: Any, task: str, fraction: float) -> None:
+    lm = build_data(validate(composed(*SIZES, f"task.lm.text={task}", f"data.fraction={fraction}")))
+    own = build_data(validate(composed(f"task={task}", f"data.fraction={fraction}")))
+    assert isinstance(own, TaskData)
+    assert isinstance(lm.text, TaskText)
+    own.read()
+    assert lm.digest == own.digest
+    for split in ("train", "dev"):
+        items = own.items[split]
+        expected = [text for item in items for text in own.reader.texts(item)]
+        if task == "squad":  # a paragraph is of several questions
+            contexts = dict.fromkeys(item.paragraph.context for item in items)
+            first = {item.paragraph.context: item.paragraph.words for item in reversed(items)}
+            expected = [item.question for item in items] + [first[context] for context in contexts]
+            assert len(contexts) < len(items)
+        assert sorted(lm.text.sentences(split)) == sorted(expected)
+
+
+def test_the_text_of_sst5_is_whole_sentences_at_the_scale_of_the_paper_too(composed: Any) -> None:
+    lm = build_data(validate(composed(*SIZES, "task.lm.text=sst5", "scale=paper")))
+    assert isinstance(lm.text, TaskText)
+    assert len(list(lm.text.sentences("train"))) == 425
+
+
+def test_a_task_s_files_and_reader_can_be_changed(composed: Any, tmp_path: Path) -> None:
+    changes = "+task.lm.changes.ner={files: {dev: conll2003/eng.testb}}"
+    lm, other = (build_data(validate(composed(*SIZES, "task.lm.text=ner", *more))) for more in ([], [changes]))
+    assert isinstance(lm.text, TaskText)
+    assert isinstance(other.text, TaskText)
+    assert list(lm.text.sentences("train")) == list(other.text.sentences("train"))
+    assert list(lm.text.sentences("dev")) != list(other.text.sentences("dev"))
+
+
+@pytest.mark.parametrize("task", ["sst5", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "sst5")])
+def test_a_new_softmax_is_trained_alone_and_then_both(small: Any, tmp_path: Path, task: str) -> None:
+    train.run(small(f"task.lm.text={task}"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert f"-{task}-" in row["run_id"]
+    assert [point["epoch"] for point in row["curve"]] == [0, 1, 2]
+    untrained, alone, both = (point["dev"] for point in row["curve"])
+    assert row["before"] == alone
+    assert alone["perplexity"] < untrained["perplexity"]
+    assert row["scores"]["dev"]["perplexity"] == pytest.approx(min(alone["perplexity"], both["perplexity"]), rel=1e-6)
+    assert row["start"]["softmax"] == "new"
+    tuned = BiLM.load(row["exported"]["folder"])
+    assert row["exported"]["digest"] == tuned.digest != BiLM.load(tmp_path / "bilm").digest
+
+
+def test_the_bilm_stays_as_it_was_while_the_softmax_is_trained(small: Any, tmp_path: Path) -> None:
+    steps = 10  # within the first epoch
+    train.run(small("task.lm.text=sst5", f"trainer.max_steps={steps}", f"trainer.val_check_interval={steps}"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert [point["step"] for point in row["curve"]] == [0, steps]
+    rounded = BiLM.load(tmp_path / "bilm")
+    rounded.save(tmp_path / "rounded", dtype="float16")
+    assert row["exported"]["digest"] == BiLM.load(tmp_path / "rounded").digest
+
+
+def test_a_run_s_own_softmax_and_words_go_on(small: Any, tmp_path: Path) -> None:
+    train.run(small("task.lm.text=sst5"))
+    (first,) = load(tmp_path / "outputs" / "rows")
+    weights = tmp_path / "outputs" / "runs" / first["run_id"] / "model.safetensors"
+    words = (weights.parent / "bilm" / "vocabulary.txt").read_text()
+    train.run(small("task.lm.text=ner", f"task.lm.init={weights}", f"paths.outputs={tmp_path / 'second'}"))
+    (row,) = load(tmp_path / "second" / "rows")
+    assert row["start"]["softmax"] == "restored"
+    assert row["data"]["vocabulary"] == len(words.split("\n")) - 1
+    assert row["data"]["unknown"] > 0.1
+    assert (Path(row["exported"]["folder"]) / "vocabulary.txt").read_text() == words
+    assert [point["epoch"] for point in row["curve"]] == [0, 1]
+    assert row["before"] == row["curve"][0]["dev"]
+    for init in (weights, first["exported"]["folder"]):
+        again = ["task.lm.text=sst5", f"task.lm.init={init}", "trainer.max_steps=1", "trainer.val_check_interval=1"]
+        train.run(small(*again, f"paths.outputs={tmp_path / 'again'}"))
+    exact, rounded = sorted(
+        load(tmp_path / "again" / "rows"), key=lambda row: not row["start"]["init"].endswith(".safetensors")
+    )
+    assert exact["before"] == pytest.approx(first["scores"]["dev"], rel=1e-6)
+    assert rounded["before"] == pytest.approx(first["scores"]["dev"], rel=1e-2)
+
+
+def test_a_task_reads_the_bilm_that_came_of_it(small: Any, composed: Any, tmp_path: Path) -> None:
+    train.run(small("task.lm.text=ner"))
+    (tuned,) = load(tmp_path / "outputs" / "rows")
+    rows = {}
+    for name, folder in (("before", tmp_path / "bilm"), ("after", tuned["exported"]["folder"])):
+        train.run(composed("task=ner", f"bilm.path={folder}", f"results.dir={tmp_path / name}"))
+        (rows[name],) = load(tmp_path / name)
+    assert rows["after"]["bilm"]["digest"] == tuned["exported"]["digest"]
+    assert rows["after"]["run_id"] != rows["before"]["run_id"]
+
+
+def test_another_start_at_the_same_path_is_another_run_and_the_same_elsewhere_is_not(
+    small: Any, tmp_path: Path, tiny_bilm: Any
+) -> None:
+    def name(*overrides: str) -> str:
+        cfg = validate(small("task.lm.text=sst5", *overrides))
+        start = build_start(cfg)
+        assert start is not None
+        return train.identify(cfg, build_data(cfg, start).digest, None, train.describe_start(cfg, start))
+
+    first = name()
+    tiny_bilm.save(tmp_path / "elsewhere")
+    assert name(f"task.lm.init={tmp_path / 'elsewhere'}") == first
+    assert len({first, name("task.lm.text=ner"), name("data.fraction=0.5"), name("task.data.window=9")}) == 4
+    tiny_bilm.encoder.kernel_bias[0] += 1
+    tiny_bilm.save(tmp_path / "bilm")
+    assert name() != first
+
+
+@pytest.mark.parametrize(("overrides", "n_epochs"), [([], 30), (["task.lm.text=sst5"], 1), (["data=hub"], 1)])
+def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: int) -> None:
+    with initialize_config_dir(str(TASKS.parent), version_base="1.3"):
+        cfg = validate(compose("config", ["task=lm", *overrides]))
+    assert cfg["trainer"]["max_epochs"] == n_epochs
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["task.lm.text=lm"], r"^task\.lm\.text must be shards or one of .*ner.*sst5, found 'lm'"),
+        (["task.lm.text=srl", "data=hub"], r"^task=srl has no data on the hub"),
+        (["task.lm.text=ner", "data=local", "data.root=/no/such"], r"^data\.root=/no/such: no such folder"),
+        (["task.lm.text=ner", "task.data.batch_size=4000"], r"^the training text has .* or task\.lm\.text to more"),
+        (["bilm.options.lstm.dim=13"], r"holds .*dim=12.* but the sizes to train .*dim=13"),
+        (["test=true"], r"^test=true, but task=lm has no test set"),
+        (["task.data.window=0"], r"^task\.data\.window must be a whole number of at least 1, found 0"),
+        (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence(small: Any, tmp_path: Path, overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        train.run(small(*overrides))
+    assert not list(tmp_path.glob("outputs/rows/*.json"))

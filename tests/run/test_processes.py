@@ -1,0 +1,125 @@
+"""One biLM trained by two processes is the one that a single process trains."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from elmo_tasks import train
+from elmo_tasks.checkpoint import STATE
+from elmo_tasks.errors import UserError
+from elmo_tasks.results import load
+
+REPO = Path(__file__).parents[2]
+SMALL = [
+    "task=lm",
+    "task.data.batch_size=32",
+    "task.model.n_samples=50",
+    "task.model.dropout=0.0",
+    "trainer.accelerator=cpu",
+    "trainer.threads=1",
+    "trainer.progress=false",
+    "trainer.val_check_interval=5",
+    "trainer.max_steps=15",
+    "bilm.options.lstm.dim=12",
+    "bilm.options.lstm.projection_dim=6",
+    "logger=none",
+]
+
+
+def run(folder: Path, *overrides: str) -> Any:
+    command = [sys.executable, "run.py", *SMALL, f"paths.outputs={folder}", *overrides]
+    return subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=300)
+
+
+def outcome(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    (row,) = load(folder / "rows")
+    return row, load_file(folder / "runs" / row["run_id"] / "model.safetensors")
+
+
+def assert_close(found: Path, expected: Path) -> None:
+    (row, weights), (expected_row, expected_weights) = outcome(found), outcome(expected)
+    assert row["run_id"] == expected_row["run_id"]
+    assert (
+        [point["step"] for point in row["curve"]] == [point["step"] for point in expected_row["curve"]] == [5, 10, 15]
+    )
+    for point, other in zip(row["curve"], expected_row["curve"], strict=True):
+        assert point["train_loss"] == pytest.approx(other["train_loss"], rel=1e-5)
+        assert point["dev"] == pytest.approx(other["dev"], rel=1e-5)
+    assert row["scores"]["dev"] == pytest.approx(expected_row["scores"]["dev"], rel=1e-5)
+    for name, value in expected_weights.items():
+        torch.testing.assert_close(weights[name], value, rtol=0, atol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_two_processes_and_one_train_the_same_bilm_and_one_speaks(tmp_path: Path) -> None:
+    one, two = (run(tmp_path / str(n), f"trainer.devices={n}") for n in (1, 2))
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    assert_close(tmp_path / "2", tmp_path / "1")
+    row, _ = outcome(tmp_path / "2")
+    assert (row["processes"], row["status"]) == (2, "finished")
+    assert row["curve"][-1]["dev"] == pytest.approx(row["scores"]["dev"], rel=1e-6)  # shared, and by one of them
+    assert two.stderr == one.stderr == ""
+    assert two.stdout.count("perplexity") == 1
+    assert two.stdout.count("\n") == one.stdout.count("\n")
+    assert not list((tmp_path / "2").glob(f"runs/*/{STATE}"))
+
+
+KILLED_AT_THE_FIRST_STATE = """
+import os, runpy, sys
+from elmo_tasks.checkpoint import TensorsAndJson
+
+real = TensorsAndJson.save_checkpoint
+
+def save(*arguments, **options):
+    real(*arguments, **options)
+    os.kill(os.getpid(), 9)
+
+TensorsAndJson.save_checkpoint = save
+sys.argv = sys.argv[1:]
+runpy.run_path("run.py", run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_two_killed_processes_are_taken_up_again(tmp_path: Path) -> None:
+    script = tmp_path / "stop.py"
+    script.write_text(KILLED_AT_THE_FIRST_STATE)
+    command = [sys.executable, str(script), "run.py", *SMALL, f"paths.outputs={tmp_path / 'killed'}"]
+    killed = subprocess.run(
+        [*command, "trainer.devices=2"],
+        cwd=REPO,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(REPO)},
+    )
+    assert killed.returncode != 0
+    assert list((tmp_path / "killed").glob(f"runs/*/{STATE}"))
+    assert run(tmp_path / "killed", "trainer.devices=2").returncode == 0
+    assert run(tmp_path / "whole").returncode == 0
+    assert_close(tmp_path / "killed", tmp_path / "whole")
+    row, _ = outcome(tmp_path / "killed")
+    assert row["resumed_after"] == [5]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["task=ner", "trainer.devices=2"], r"^trainer\.devices=2: task=ner trains on one device, only task=lm on"),
+        (["task=sst5", "trainer.num_nodes=2"], r"task=sst5 trains on one device"),
+        (["task=lm", "trainer.devices=3"], r"batch_size=128 rows cannot be shared evenly by 3 processes"),
+        (["task=lm", "trainer.devices=few"], r"^trainer\.devices=few with trainer\.accelerator=cpu: "),
+        (["task=lm", "trainer.num_nodes=0"], r"^trainer\.num_nodes must be a whole number of at least 1, found 0"),
+    ],
+)
+def test_what_cannot_be_split_is_one_sentence(
+    composed: Any, tmp_path: Path, overrides: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        train.run(composed(*overrides))
+    assert not list(tmp_path.glob("outputs/rows/*"))

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report.grid import markdown
+from elmo_tasks.report.grid import Grid, markdown
+from elmo_tasks.results import write_text
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.pages import html_page, latex_files
 from elmo_tasks.tables.plan import Job, plan
 from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.settings import NO_ROOT, REPO, setting
@@ -44,6 +46,8 @@ class Request:
     missing: bool
     run: bool
     at_a_time: int
+    html: Path | None = None
+    latex: Path | None = None
 
 
 def main(*declarations: Declaration) -> None:
@@ -72,8 +76,22 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     if request.run:
         _run(jobs, request)
         filled, jobs = _look(declarations, request)
-    print("\n\n".join(f"**{one.grid.title}**\n\n{markdown(one.grid)}" for one in filled), flush=True)
+    if not _write([one.grid for one in filled], request):
+        print("\n\n".join(f"**{one.grid.title}**\n\n{markdown(one.grid)}" for one in filled), flush=True)
     return 1 if request.run and jobs else 0
+
+
+def _write(grids: list[Grid], request: Request) -> bool:
+    """The files that were asked for, if any were."""
+    files: dict[Path, str] = {}
+    if request.html:
+        files[request.html] = html_page(grids, request.folders)
+    if request.latex:
+        files |= {request.latex / name: content for name, content in latex_files(grids).items()}
+    for path, content in files.items():
+        write_text(path, content)
+        print(path)
+    return bool(files)
 
 
 def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:
@@ -118,6 +136,8 @@ def read_request(arguments: list[str]) -> Request:
     parser.error = _refuse  # type: ignore[method-assign]
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page, with every run")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (package booktabs)")
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="with --run: processes at a time")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
@@ -158,6 +178,8 @@ def _request(read: argparse.Namespace) -> Request:
         missing=read.missing,
         run=read.run,
         at_a_time=read.j,
+        html=read.html,
+        latex=read.latex,
     )
 
 

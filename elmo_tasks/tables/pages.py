@@ -1,0 +1,34 @@
+"""Filled declarations as files: one HTML page with every run, and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from elmo_tasks.report.grid import Grid, latex
+from elmo_tasks.report.page import Section, page
+from elmo_tasks.report.rows import Rows, read
+
+
+def html_page(grids: Sequence[Grid], folders: Iterable[Path]) -> str:
+    """The tables, and the list of all runs in some folders."""
+    runs = Rows([], [], [])
+    known: set[str] = set()
+    for folder in folders:
+        found = read(folder) if any(folder.glob("*.json")) else Rows([], [], [])
+        for ours, theirs in ((runs.finished, found.finished), (runs.failed, found.failed)):
+            ours += [row for row in theirs if row["run_id"] not in known]
+        known |= {row["run_id"] for row in [*found.finished, *found.failed]}
+        runs.left_out.extend(found.left_out)
+    return page([Section(grid.title, [grid]) for grid in grids], runs, title="The paper's tables, from rows")
+
+
+def latex_files(grids: Iterable[Grid]) -> dict[str, str]:
+    """``NAME.tex`` for each table, named after its title: ``table-1.tex``."""
+    files: dict[str, str] = {}
+    for grid in grids:
+        name = re.sub(r"\W+", "-", grid.title.split(":")[0].split(" (")[0].lower()).strip("-")
+        twins = sum(re.fullmatch(rf"{re.escape(name)}(-\d+)?\.tex", other) is not None for other in files)
+        files[f"{name}-{twins + 1}.tex" if f"{name}.tex" in files else f"{name}.tex"] = latex(grid)
+    return files

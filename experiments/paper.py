@@ -1,0 +1,16 @@
+"""All of the paper at once: ``python -m experiments.paper --html paper.html``."""
+
+from elmo_tasks.tables import main
+from experiments import ablations, claims, ensembles, figure1, figure2, table1, table2, table3, table5, table6
+
+DECLARED = (
+    claims.CLAIMS,
+    *(module.TABLE for module in (table1, table2, table3, table5, table6, ensembles)),
+    figure1.SHARE,
+    figure1.EPOCHS,
+    figure2.FIGURE,
+    *(ablations.GAMMA, ablations.NORM, ablations.DROPOUT, ablations.LAMBDA),
+)
+
+if __name__ == "__main__":
+    main(*DECLARED)

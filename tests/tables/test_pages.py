@@ -1,0 +1,38 @@
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.tables.pages import html_page, latex_files
+
+COMMITTED = Path(__file__).parents[2] / "experiments" / "rows"
+GRID = Grid("Table 3: places <b>", ["", "input"], [["SQuAD", "85.1 & more"]], ["a note"])
+
+
+def test_the_page_has_the_tables_and_each_run_once(tmp_path: Path) -> None:
+    found = html_page([GRID], [COMMITTED, tmp_path / "empty", COMMITTED])
+    names = [path.stem for path in COMMITTED.glob("*.json")]
+    assert f"{len(names)} finished runs, 0 failed, 0 left out." in found
+    assert "<h2>Table 3: places &lt;b&gt;</h2>" in found
+    assert "85.1 &amp; more" in found
+    assert found.count("a note") == 1
+
+
+def test_latex_files_are_named_after_their_tables_and_none_is_lost() -> None:
+    other = Grid("Figure 1: epochs", ["x"], [["1"]])
+    files = latex_files([GRID, other, Grid("Figure 1: shares", ["x"], [["2"]]), Grid("The claims", ["x"], [["3"]])])
+    assert list(files) == ["table-3.tex", "figure-1.tex", "figure-1-2.tex", "the-claims.tex"]
+    assert "85.1 \\& more" in files["table-3.tex"]
+    assert "epochs" in files["figure-1.tex"]
+    assert "shares" in files["figure-1-2.tex"]
+
+
+def test_files_are_written_in_place_of_markdown(tmp_path: Path, capsys: Any) -> None:
+    from elmo_tasks.tables.command import execute, read_request
+    from experiments.table6 import TABLE
+
+    page, folder = tmp_path / "page.html", tmp_path / "tex"
+    request = read_request([f"rows={COMMITTED}", "--html", str(page), "--latex", str(folder)])
+    assert execute((TABLE,), request) == 0
+    assert capsys.readouterr().out.splitlines() == [str(page), str(folder / "table-6.tex")]
+    assert "95.59" in page.read_text("utf-8")
+    assert "95.59" in (folder / "table-6.tex").read_text("utf-8")

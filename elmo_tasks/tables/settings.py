@@ -81,4 +81,6 @@ def _bilm(config: dict[str, Any]) -> dict[str, Any] | None:
         return None
     bilm = config["bilm"]
     own = {key: bilm[key] for key in ("name", "state", "warm_text", "options")}
-    return own | {"dtype": bilm["store"]["dtype"], "bundled": bilm["path"] is None}
+    own |= {"dtype": bilm["store"]["dtype"], "bundled": bilm["path"] is None}
+    precision = bilm.get("precision", "float32")  # the only one before there was a choice
+    return own if precision == "float32" else own | {"precision": precision}

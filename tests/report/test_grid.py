@@ -89,7 +89,7 @@ def test_html_shows_what_was_given_and_has_no_tag_from_it() -> None:
 
 def test_a_bar_or_a_line_break_in_a_cell_does_not_break_a_markdown_table() -> None:
     text = markdown(Grid("T", ["a"], [["x | y\nz"]], ["A note."]))
-    assert text == "| a |\n| --- |\n| x \\| y z |\n\nA note."
+    assert text == "| a |\n| --- |\n| x \\| y z |\n\n- A note."
 
 
 def test_lines_are_as_long_as_the_header() -> None:

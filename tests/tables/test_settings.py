@@ -20,15 +20,18 @@ def asked(row: dict[str, Any]) -> tuple[str, ...]:
     """The overrides that a row of the repository was made with."""
     config = row["config"]
     local = ("data=local",) if config["data"]["name"] == "local" else ("data=sample",)
-    placement = (f"elmo.placement={config['elmo']['placement']}",)
-    return (*local, f"task={config['task']['name']}", f"data.fraction={config['data']['fraction']:g}", *placement)
+    elmo = [f"elmo.placement={config['elmo']['placement']}"]
+    if elmo[0] != "elmo.placement=none":
+        elmo.append(f"elmo.mix={config['elmo']['mix']}")
+    words = f"words={config['words']['name']}"
+    return (*local, f"task={config['task']['name']}", f"data.fraction={config['data']['fraction']:g}", words, *elmo)
 
 
 def test_every_row_of_the_repository_is_of_a_setting_of_today() -> None:
     rows = read_rows([REPO / "experiments" / "rows"])
     assert rows.left_out == []
     assert {setting(asked(row)).key for row in ROWS} == set(rows.by_setting)
-    assert sum(map(len, rows.by_setting.values())) == len(ROWS) == 74
+    assert sum(map(len, rows.by_setting.values())) == len(ROWS) == 90
 
 
 def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
@@ -42,7 +45,7 @@ def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
         part = science(config | {"seed": row["seed"]}, {"data_digest": row["data"]["digest"], "bilm": row["bilm"]})
         assert row["run_id"] == f"{row['task']}-{slug(config)}-s{row['seed']}-{fingerprint(part)}"
         same += 1
-    assert same == 42
+    assert same == 54
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,7 @@ def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
         ("bilm=small",),
         ("bilm.path=folder",),
         ("bilm.state=carry",),
+        ("bilm.precision=bfloat16",),
         ("bilm.store.dtype=float32",),
         ("words=random",),
         ("trainer.max_epochs=3",),

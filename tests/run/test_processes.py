@@ -21,6 +21,7 @@ SMALL = [
     "task.data.batch_size=32",
     "task.model.n_samples=50",
     "task.model.dropout=0.0",
+    "task.model.forget=0.0",
     "trainer.accelerator=cpu",
     "trainer.threads=1",
     "trainer.progress=false",

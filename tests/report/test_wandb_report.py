@@ -2,6 +2,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,12 @@ def test_an_offline_report_is_one_artifact_with_every_file(
     sentence = log_report(rows, "some-project")
     assert sentence.startswith("logged offline; upload it with: wandb sync ")
     (log,) = Path(sentence.rpartition(" ")[2]).glob("run-*.wandb")
-    found = {record.WhichOneof("record_type"): record for record in records(log)}
+    found: dict[str, Any] = {}
+    for _ in range(300):  # W&B writes the file from a process of its own
+        found = {record.WhichOneof("record_type"): record for record in records(log)}
+        if "exit" in found:
+            break
+        time.sleep(0.1)
     assert found["run"].run.project == "some-project"
     assert found["run"].run.job_type == "report"
     artifact = found["artifact"].artifact

@@ -23,6 +23,7 @@ def asked(row: dict[str, Any]) -> tuple[str, ...]:
     elmo = [f"elmo.placement={config['elmo']['placement']}"]
     if elmo[0] != "elmo.placement=none":
         elmo.append(f"elmo.mix={config['elmo']['mix']}")
+        elmo.append(f"bilm.state={row['bilm']['state']}")
     words = f"words={config['words']['name']}"
     return (*local, f"task={config['task']['name']}", f"data.fraction={config['data']['fraction']:g}", words, *elmo)
 
@@ -31,7 +32,7 @@ def test_every_row_of_the_repository_is_of_a_setting_of_today() -> None:
     rows = read_rows([REPO / "experiments" / "rows"])
     assert rows.left_out == []
     assert {setting(asked(row)).key for row in ROWS} == set(rows.by_setting)
-    assert sum(map(len, rows.by_setting.values())) == len(ROWS) == 90
+    assert sum(map(len, rows.by_setting.values())) == len(ROWS) == 93
 
 
 def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
@@ -45,7 +46,7 @@ def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
         part = science(config | {"seed": row["seed"]}, {"data_digest": row["data"]["digest"], "bilm": row["bilm"]})
         assert row["run_id"] == f"{row['task']}-{slug(config)}-s{row['seed']}-{fingerprint(part)}"
         same += 1
-    assert same == 54
+    assert same == 57
 
 
 @pytest.mark.parametrize(

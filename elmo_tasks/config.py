@@ -61,6 +61,7 @@ LM_RULES: dict[str, tuple[str, Check]] = {
     "task.data.min_count": _whole(1),
     "task.model.n_samples": _whole(1),
     "task.model.dropout": _number(0, 1, below=True),
+    "task.model.forget": _number(0, 1),
 }
 RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),

@@ -35,6 +35,7 @@ DROPOUT = Table(
     compare=(("0.5", "0"),),
 )
 LAMBDA = Table(
+    axis="lambda",
     title="Penalty on the layer scalars (development set)",
     lines=tuple(
         Line(f"{name}, lambda {value:g}", (f"task={task}", f"elmo.lambda={value:g}"), x=value, curve=name)

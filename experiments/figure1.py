@@ -6,6 +6,7 @@ SHARES = (0.1, 1, 2, 5, 10, 20, 50, 100)  # percent; the paper draws from 0.1 to
 BASELINE, ELMO = Column("baseline", ("elmo.placement=none",)), Column("ELMo")
 
 SHARE = Table(
+    axis="share",
     title="Figure 1: score against the share of the training set (development set)",
     lines=tuple(
         Line(f"{name} {share:g} %", (f"task={task}", f"data.fraction={share / 100:g}"), x=share, curve=name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COLOUR = {"none": INK, "input": "#0072b2", "output": "#d55e00", "both": "#009e73"}
 MARKER = {"none": "o", "input": "s", "output": "^", "both": "D"}
+PLACES = ("input", "output")
 DASHES = ["-", "--", ":", "-."]
 LONGEST_NAME = 64
 MOST_BANDS = 4  # curves of a panel; more bands would hide one another
@@ -35,60 +36,74 @@ def figures(rows: Sequence[Row]) -> list[Drawing]:
     band = f"mean over seeds, and one standard deviation around it in panels of at most {MOST_BANDS} curves"
     with style():
         made: list[tuple[str, str, Figure | None]] = [
-            ("share", f"Dev score against the share of the training items: {band}.", share_figure(rows)),
-            ("epochs", f"Dev score after each epoch that all seeds reached: {band}.", epoch_figure(rows)),
+            (
+                "share",
+                f"Dev score against the share of the training items: {band}.",
+                line_figure(by_share(rows), "share"),
+            ),
+            (
+                "epochs",
+                f"Dev score after each epoch that all seeds reached: {band}.",
+                line_figure(by_epoch(rows), "epoch"),
+            ),
             (
                 "weights",
                 "Softmax-normalised layer weights s and gamma by task and place, means over seeds. Weights below 1/3 "
                 "are hatched with horizontal lines, weights above 2/3 are speckled, as in figure 2 of the paper.",
-                weights_figure(rows),
+                weights_figure([mix for place in PLACES for mix in mixes(rows, place)]),
             ),
-            ("lambda", f"Dev score against lambda, the penalty on the layer scalars: {band}.", lambda_figure(rows)),
+            (
+                "lambda",
+                f"Dev score against lambda, the penalty on the layer scalars: {band}.",
+                line_figure(by_lambda(rows), "lambda"),
+            ),
         ]
         return [draw(name, title, figure) for name, title, figure in made if figure is not None]
 
 
-def share_figure(rows: Sequence[Row]) -> Figure | None:
-    """Dev score against the share of the training items (figure 1 of the paper)."""
-
-    def finish(axes: Axes, panel: Panel) -> None:
-        axes.set_xscale("log")
-        shares = sorted({p.x for c in panel.curves for p in c.points})
-        axes.set_xticks(shares, [f"{share:.3g}" for share in shares], minor=False)
-        axes.set_xticks([], minor=True)
-
-    return _figure(by_share(rows), "share of training items (%)", finish)
+def _shares(axes: Axes, panel: Panel) -> None:
+    """A logarithmic axis."""
+    axes.set_xscale("log")
+    shares = sorted({p.x for c in panel.curves for p in c.points})
+    axes.set_xticks(shares, [f"{share:.3g}" for share in shares], minor=False)
+    axes.set_xticks([], minor=True)
 
 
-def epoch_figure(rows: Sequence[Row]) -> Figure | None:
-    """Dev score against epochs."""
+def _epochs(axes: Axes, panel: Panel) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    def finish(axes: Axes, panel: Panel) -> None:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-    return _figure(by_epoch(rows), "epoch", finish)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def lambda_figure(rows: Sequence[Row]) -> Figure | None:
-    """Dev score against lambda on a logarithmic axis that has a place for 0."""
-
-    def finish(axes: Axes, panel: Panel) -> None:
-        lambdas = sorted({p.x for c in panel.curves for p in c.points})
-        smallest = min((x for x in lambdas if x > 0), default=1.0)
-        axes.set_xscale("symlog", linthresh=smallest, linscale=0.7)
-        axes.set_xticks(lambdas, [f"{x:g}" for x in lambdas], minor=False)
-        axes.set_xticks([], minor=True)
-
-    return _figure(by_lambda(rows), "lambda", finish)
+def _lambdas(axes: Axes, panel: Panel) -> None:
+    """A logarithmic axis that has a place for 0."""
+    lambdas = sorted({p.x for c in panel.curves for p in c.points})
+    smallest = min((x for x in lambdas if x > 0), default=1.0)
+    axes.set_xscale("symlog", linthresh=smallest, linscale=0.7)
+    axes.set_xticks(lambdas, [f"{x:g}" for x in lambdas], minor=False)
+    axes.set_xticks([], minor=True)
 
 
-def _figure(panels: list[Panel], x_label: str, finish: Callable[[Axes, Panel], None]) -> Figure | None:
-    """Panels side by side, at most three in a line, each with its legend."""
+AXES: dict[str, tuple[str, Callable[[Axes, Panel], None]]] = {
+    "share": ("share of training items (%)", _shares),
+    "epoch": ("epoch", _epochs),
+    "lambda": ("lambda", _lambdas),
+}
+"""Label and look of each kind of horizontal axis."""
+
+
+def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
+    """Panels side by side, at most three in a line, each with its legend; None without any.
+
+    Args:
+        panels: dev scores.
+        axis: a key of :data:`AXES`.
+    """
     if not panels:
         return None
     from matplotlib.figure import Figure
 
+    x_label, finish = AXES[axis]
     across = min(3, len(panels))
     lines = math.ceil(len(panels) / across)
     figure = Figure(figsize=(3.4 * across, 3.1 * lines), layout="constrained")
@@ -128,9 +143,9 @@ def _dashes(curves: list[Curve]) -> list[str]:
     return [DASHES[n % len(DASHES)] for n in earlier]
 
 
-def weights_figure(rows: Sequence[Row]) -> Figure | None:
-    """Layer weights as a heat map, a line for each task and setting, one panel for each place."""
-    panels = [(place, found) for place in ("input", "output") if (found := mixes(rows, place))]
+def weights_figure(learned: Sequence[Mix]) -> Figure | None:
+    """Layer weights as a heat map, a line for each mix, one panel for each place; None without any."""
+    panels = [(place, found) for place in PLACES if (found := [mix for mix in learned if mix.place == place])]
     if not panels:
         return None
     from matplotlib.figure import Figure

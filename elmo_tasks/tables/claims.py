@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.curves import points_of
-from elmo_tasks.tables.declare import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Quantity, Score
+from elmo_tasks.tables.curves import scores_of
+from elmo_tasks.tables.declare import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
 from elmo_tasks.tables.measure import Choice, find, same_data
 from elmo_tasks.tables.race import heats
 from elmo_tasks.tables.render import legend, setting_note
@@ -94,27 +94,26 @@ def _values(quantity: Quantity, rows: Rows, choice: Choice, seeds: int) -> tuple
         return {seed: of.values[seed] - over.values[seed] for seed in of.values.keys() & over.values.keys()}, (of, over)
     if isinstance(quantity, BestEpoch):
         cell = cell_of(quantity.of)
-        curves = {seed: points for seed, row in cell.rows.items() if (points := points_of(row))}
+        curves = {seed: points for seed, row in cell.rows.items() if (points := scores_of(row))}
         return {seed: max(points, key=lambda p: p.score).epoch for seed, points in curves.items()}, (cell,)
     assert isinstance(quantity, PassingEpoch)
     elmo, baseline = cell_of(quantity.of), cell_of(quantity.best_of)
     passed = {
-        seed: heat.passed.epoch if heat.passed else points_of(elmo.rows[seed])[-1].epoch + 1  # at the earliest
+        seed: heat.passed.epoch if heat.passed else scores_of(elmo.rows[seed])[-1].epoch + 1  # at the earliest
         for seed, heat in heats(baseline, elmo).items()
     }
     return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
 
 
-def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[tuple[Claim, str]]]:
-    """Cells, table and verdicts of a list of claims."""
-    lines, cells, verdicts = [], list[Cell](), []
+def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid]:
+    """Cells of a list of claims, and its table with evidence and verdicts."""
+    lines, cells = [], list[Cell]()
     for n, claim in enumerate(claims.claims, start=1):
         found = [judge(part, rows, choice, claims.seeds) for part in claim.parts if _chosen(part, choice)]
         if not found:
             continue  # of another task than those that were chosen
         cells += [cell for evidence in found for cell in evidence.cells]
         verdict = together([evidence.verdict for evidence in found])
-        verdicts.append((claim, verdict))
         alone = len(found) == 1
         ours = _text(found[0]) if alone else ""
         lines.append([str(n), claim.says, ours, verdict])
@@ -124,7 +123,7 @@ def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell],
         f"a difference counts if p < {LEVEL:g} (not corrected for their number), its absence with {claims.seeds} seeds",
     ]
     notes += [*claims.notes, *legend(cells), *rows.notes()]
-    return cells, Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes), verdicts
+    return cells, Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes)
 
 
 def _chosen(part: Part, choice: Choice) -> bool:

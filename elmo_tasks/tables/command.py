@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report.grid import Grid, markdown
+from elmo_tasks.report.grid import markdown
 from elmo_tasks.results import write_text
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.fill import Filled, fill
@@ -76,18 +76,18 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     if request.run:
         _run(jobs, request)
         filled, jobs = _look(declarations, request)
-    if not _write([one.grid for one in filled], request):
+    if not _write(filled, request):
         print("\n\n".join(f"**{one.grid.title}**\n\n{markdown(one.grid)}" for one in filled), flush=True)
     return 1 if request.run and jobs else 0
 
 
-def _write(grids: list[Grid], request: Request) -> bool:
+def _write(filled: list[Filled], request: Request) -> bool:
     """The files that were asked for, if any were."""
     files: dict[Path, str] = {}
     if request.html:
-        files[request.html] = html_page(grids, request.folders)
+        files[request.html] = html_page(filled, request.folders)
     if request.latex:
-        files |= {request.latex / name: content for name, content in latex_files(grids).items()}
+        files |= {request.latex / name: content for name, content in latex_files(one.grid for one in filled).items()}
     for path, content in files.items():
         write_text(path, content)
         print(path)

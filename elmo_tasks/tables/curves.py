@@ -1,35 +1,16 @@
-"""Curves of filled tables and of training: points with their spread over seeds, for a figure."""
+"""Numbers of figures, out of filled tables and of training; ``report/series.py`` has the panels, curves and points."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from elmo_tasks.report.series import Curve, Panel, Point, point
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.measure import Measured
 from elmo_tasks.tables.rows import Row
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Points in order of x.
-
-    Args:
-        label: such as ``SNLI, baseline``.
-        x: share of the training set in percent, lambda, or epoch.
-        y: mean scores.
-        sd: standard deviations over seeds; None where there is one seed.
-    """
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    sd: tuple[float | None, ...]
-
-
-class Point(NamedTuple):
+class Scored(NamedTuple):
     """A dev score during training."""
 
     epoch: int
@@ -37,41 +18,50 @@ class Point(NamedTuple):
     score: float
 
 
-def points_of(row: Row) -> list[Point]:
+def scores_of(row: Row) -> list[Scored]:
     """The dev scores of a run, in order; none if the row holds no usable ones."""
     try:
-        return [Point(point["epoch"], point["step"], float(point["dev"][row["metric"]])) for point in row["curve"]]
+        return [Scored(point["epoch"], point["step"], float(point["dev"][row["metric"]])) for point in row["curve"]]
     except (KeyError, TypeError, ValueError):
         return []
 
 
-def curves_of(measured: Measured) -> list[Curve]:
-    """A curve for each group of lines with a place on the axis, and each column of scores."""
-    groups = dict.fromkeys(line.curve for line in measured.lines if line.x is not None)
-    curves = []
-    for group in groups:
+def panels_of(measured: Measured) -> list[Panel]:
+    """A panel for each group of lines with a place on the axis, in it a curve for each column of scores."""
+    panels = []
+    for group in dict.fromkeys(line.curve for line in measured.lines if line.x is not None):
+        curves = []
         for column in measured.table.scores():
-            points = [
-                (line.x, cell.mean, cell.sd)
+            cells = {
+                line.x: cell
                 for line in measured.lines
                 if line.curve == group and line.x is not None
-                if (cell := measured.cells[line.label, column.label]).mean is not None
-            ]
-            curves.append(_curve(f"{group}, {column.label}", points))
-    return [curve for curve in curves if curve.x]
+                if (cell := measured.cells[line.label, column.label]).rows
+            }
+            points = [point(x, list(cells[x].values.values())) for x in sorted(cells)]
+            curves += _curves(column.label, list(cells.values()), points)
+        panels += _panels(group, curves)
+    return panels
 
 
-def training_curve(label: str, cell: Cell) -> Curve:
-    """Mean dev score by epoch, as far as every seed has come."""
-    runs = [points for row in cell.rows.values() if (points := points_of(row))]
-    together = zip(*runs, strict=False)
-    return _curve(label, [(at[0].epoch, *_spread([point.score for point in at])) for at in together])
+def training_panels(title: str, cells: dict[str, Cell]) -> list[Panel]:
+    """Mean dev score by epoch of some settings, each as far as every seed has come."""
+    curves = []
+    for label, cell in cells.items():
+        runs = [scores for row in cell.rows.values() if (scores := scores_of(row))]
+        together = zip(*runs, strict=False)
+        points = [point(at[0].epoch, [scored.score for scored in at]) for at in together]
+        curves += _curves(label, [cell], points)
+    return _panels(title, curves)
 
 
-def _spread(values: list[float]) -> tuple[float, float | None]:
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+def _curves(label: str, cells: list[Cell], points: list[Point]) -> list[tuple[str, Curve]]:
+    """The curve with its metric, if it has points."""
+    if not points:
+        return []
+    (row, *_) = cells[0].rows.values()
+    return [(row["metric"], Curve(label, cells[0].setting.config["elmo"]["placement"], points))]
 
 
-def _curve(label: str, points: Iterable[tuple[float, float, float | None]]) -> Curve:
-    ordered = sorted(points, key=lambda point: point[0])
-    return Curve(label, *(tuple(point[k] for point in ordered) for k in range(3)))  # type: ignore[arg-type]
+def _panels(title: str, curves: list[tuple[str, Curve]]) -> list[Panel]:
+    return [Panel(title, curves[0][0], [curve for _, curve in curves])] if curves else []

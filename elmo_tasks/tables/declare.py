@@ -85,6 +85,7 @@ class Table:
         seeds: how many; the seeds 1, 2, ...
         compare: pairs of column labels whose difference is tested, beside those of the gains.
         notes: to be printed below it.
+        axis: what the lines' x is, where they make curves: ``share`` (percent) or ``lambda``.
     """
 
     title: str
@@ -95,6 +96,7 @@ class Table:
     seeds: int = 5
     compare: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    axis: str = ""
 
     def scores(self) -> tuple[Column, ...]:
         """The columns whose cells come from rows."""

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from elmo_tasks.report.grid import Grid
+from elmo_tasks.report.series import Mix, Panel
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.claims import fill_claims
-from elmo_tasks.tables.curves import Curve, curves_of
-from elmo_tasks.tables.declare import Claim, Claims, Declaration, Race, Table, Weights
+from elmo_tasks.tables.curves import panels_of
+from elmo_tasks.tables.declare import Claims, Declaration, Race, Table, Weights
 from elmo_tasks.tables.measure import Choice, measure
 from elmo_tasks.tables.race import fill_race
 from elmo_tasks.tables.render import grid_of
 from elmo_tasks.tables.rows import Rows
-from elmo_tasks.tables.weights import Mix, fill_weights
+from elmo_tasks.tables.weights import fill_weights
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,16 @@ class Filled:
     Args:
         cells: every setting that it asks for.
         grid: its table.
-        curves: of a figure.
+        panels: of a figure of curves.
+        axis: what their x is (see ``report/figures.py``).
         mixes: of a figure of layer weights.
-        verdicts: on claims.
     """
 
     cells: list[Cell]
     grid: Grid
-    curves: tuple[Curve, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    axis: str = ""
     mixes: tuple[Mix, ...] = ()
-    verdicts: tuple[tuple[Claim, str], ...] = ()
 
 
 def fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
@@ -45,14 +46,15 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
     match declared:
         case Table():
             measured = measure(declared, rows, choice)
-            return Filled(list(measured.cells.values()), grid_of(measured, rows), curves=tuple(curves_of(measured)))
+            return Filled(
+                list(measured.cells.values()), grid_of(measured, rows), tuple(panels_of(measured)), declared.axis
+            )
         case Race():
-            cells, grid, curves = fill_race(declared, rows, choice)
-            return Filled(cells, grid, curves=tuple(curves))
+            cells, grid, panels = fill_race(declared, rows, choice)
+            return Filled(cells, grid, tuple(panels), "epoch")
         case Weights():
             cells, grid, mixes = fill_weights(declared, rows, choice)
             return Filled(cells, grid, mixes=tuple(mixes))
         case Claims():
-            cells, grid, verdicts = fill_claims(declared, rows, choice)
-            return Filled(cells, grid, verdicts=tuple(verdicts))
+            return Filled(*fill_claims(declared, rows, choice))
     assert_never(declared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.report.figures import AXES
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import Column, Gain, Line, Table
 from elmo_tasks.tables.paper import Value, value
@@ -132,6 +133,8 @@ def _check(table: Table) -> None:
     for what, labels in (("line", [x.label for x in table.lines]), ("column", [x.label for x in table.columns])):
         if len(set(labels)) < len(labels):
             raise UserError(f"{table.title}: two {what}s have one label: {', '.join(labels)}")
+    if any(line.x is not None for line in table.lines) and table.axis not in AXES:
+        raise UserError(f"{table.title}: its lines have an x, and axis={table.axis!r} is not one of {', '.join(AXES)}")
     labels = [column.label for column in table.scores()]
     for pair in [*table.compare, *((gain.of, gain.over) for gain in table.gains())]:
         for label in pair:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from elmo_tasks.report.grid import Grid
+from elmo_tasks.report.series import Panel
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.curves import Curve, Point, points_of, training_curve
+from elmo_tasks.tables.curves import Scored, scores_of, training_panels
 from elmo_tasks.tables.declare import Column, Line, Race
 from elmo_tasks.tables.measure import Choice, find, paper_value, same_data, shown
 from elmo_tasks.tables.render import legend, setting_note
@@ -24,36 +25,32 @@ class Heat:
         passed: the first point of the other setting that is above it; None if there was none.
     """
 
-    best: Point
-    passed: Point | None
+    best: Scored
+    passed: Scored | None
 
 
 def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
     """The race of each seed that both settings have, on the same data."""
     found = {}
     for seed in baseline.rows.keys() & elmo.rows.keys() if same_data(baseline, elmo) else ():
-        before, after = points_of(baseline.rows[seed]), points_of(elmo.rows[seed])
+        before, after = scores_of(baseline.rows[seed]), scores_of(elmo.rows[seed])
         if before and after:
             best = max(before, key=lambda point: point.score)  # the first of equal ones
             found[seed] = Heat(best, next((point for point in after if point.score > best.score), None))
     return dict(sorted(found.items()))
 
 
-def fill_race(race: Race, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[Curve]]:
-    """Cells, table and curves of a race."""
+def fill_race(race: Race, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid, list[Panel]]:
+    """Cells, table and training curves of a race."""
     header = ["", "epoch of the best dev score", "epoch at which ELMo passes it", "fewer updates", "seeds"]
-    lines, cells, curves = [], [], []
+    lines, cells, panels = [], list[Cell](), list[Panel]()
     for line in shown(race.lines, choice):
-        pair = [_cell(race, line, column, rows, choice) for column in (race.baseline, race.elmo)]
-        cells += pair
-        curves += [
-            training_curve(f"{line.label}, {column.label}", cell)
-            for column, cell in zip((race.baseline, race.elmo), pair, strict=True)
-            if cell.rows
-        ]
-        lines.append([line.label, *_texts(race, line, heats(*pair))])
+        baseline, elmo = (_cell(race, line, column, rows, choice) for column in (race.baseline, race.elmo))
+        cells += [baseline, elmo]
+        panels += training_panels(line.label, {race.baseline.label: baseline, race.elmo.label: elmo})
+        lines.append([line.label, *_texts(race, line, heats(baseline, elmo))])
     notes = [setting_note(cells), *race.notes, *legend(cells), *rows.notes()]
-    return cells, Grid(race.title, header, lines, notes), curves
+    return cells, Grid(race.title, header, lines, notes), panels
 
 
 def _cell(race: Race, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:

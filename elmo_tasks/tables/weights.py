@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
 
 from elmo_tasks.report.grid import Grid
+from elmo_tasks.report.series import Mix
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import Weights
 from elmo_tasks.tables.measure import Choice, find, shown
@@ -14,27 +14,6 @@ from elmo_tasks.tables.render import legend, setting_note
 from elmo_tasks.tables.rows import Row, Rows
 
 HATCHED, SPECKLED = "//", "::"
-
-
-@dataclass(frozen=True)
-class Mix:
-    """A place's mix, over seeds.
-
-    Args:
-        label: of the task.
-        place: ``input`` or ``output``.
-        s: mean softmax weight of each layer.
-        sd: their standard deviations; empty with one seed.
-        gamma: its mean.
-        n: seeds.
-    """
-
-    label: str
-    place: str
-    s: tuple[float, ...]
-    sd: tuple[float, ...]
-    gamma: float
-    n: int
 
 
 def style(weight: float, *, low: float, high: float) -> str:
@@ -54,7 +33,7 @@ def fill_weights(weights: Weights, rows: Rows, choice: Choice) -> tuple[list[Cel
         unusable += n_unusable
         for mix in found:
             marked = [f"{weight:.3f} {style(weight, low=low, high=high)}".strip() for weight in mix.s]
-            lines.append([mix.label, mix.place, str(mix.n), *marked, f"{mix.gamma:.3f}"])
+            lines.append([mix.name, mix.place, str(mix.n), *marked, f"{mix.gamma:.3f}"])
         if not found:
             lines.append([line.label, "missing", "0"])
     n_layers = max((len(mix.s) for mix in mixes), default=3)
@@ -73,10 +52,9 @@ def _mixes(label: str, cell: Cell) -> tuple[list[Mix], int]:
         of_layers = list(zip(*(weights[place][0] for weights in usable), strict=True))
         mixes.append(
             Mix(
-                label=label,
+                name=label,
                 place=place,
-                s=tuple(map(statistics.fmean, of_layers)),
-                sd=tuple(map(statistics.stdev, of_layers)) if len(usable) > 1 else (),
+                s=list(map(statistics.fmean, of_layers)),
                 gamma=statistics.fmean(weights[place][1] for weights in usable),
                 n=len(usable),
             )

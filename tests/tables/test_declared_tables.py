@@ -112,6 +112,7 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
         (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "no column 'a' of scores"),
         (Table("t", (Line("x", (NER,)),) * 2, (ELMO,)), "two lines have one label"),
         (Table("t", (Line("x", (NER,), "chess"),), (ELMO,), paper="table_1_test"), "no value under table_1_test.chess"),
+        (Table("t", (Line("x", (NER,), x=1),), (ELMO,), axis="length"), "axis='length' is not one of share, epoch"),
         (Table("t", (Line("x", (NER,)),), (Column("e", ensemble=True),)), "an ensemble has two or more members"),
     ],
 )
@@ -125,9 +126,14 @@ def test_lines_along_an_axis_make_curves(tmp_path: Path, write: Any) -> None:
     for fraction, scores in ((0.1, (10.0, 20.0)), (1.0, (80.0, 84.0))):
         for seed, score in enumerate(scores, start=1):
             write(NER, f"data.fraction={fraction:g}", seed=seed, dev=score)
-    (curve,) = filled(tmp_path, Table("t", lines, (ELMO,))).curves
-    assert (curve.label, curve.x, curve.y) == ("NER, ELMo", (0.1, 1.0), (15.0, 82.0))
-    assert curve.sd == (pytest.approx(7.0711, abs=1e-4), pytest.approx(2.8284, abs=1e-4))
+    found = filled(tmp_path, Table("t", lines, (BASELINE, ELMO), axis="share"))
+    assert found.axis == "share"
+    (panel,) = found.panels
+    assert (panel.title, panel.metric) == ("NER", "f1")
+    (curve,) = panel.curves  # the baseline has no rows, and no curve
+    assert (curve.name, curve.placement) == ("ELMo", "input")
+    assert [(at.x, at.mean, at.n) for at in curve.points] == [(0.1, 15.0, 2), (1.0, 82.0, 2)]
+    assert [at.sd for at in curve.points] == pytest.approx([7.0711, 2.8284], abs=1e-4)
 
 
 def points(*scores: float) -> list[dict[str, Any]]:
@@ -147,8 +153,12 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
         write(NER, seed=seed, dev=75.0, curve=after)
     found = filled(tmp_path, RACE)
     assert found.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
-    assert [(curve.label, curve.x) for curve in found.curves] == [("NER, baseline", (1, 2)), ("NER, ELMo", (1, 2, 3))]
-    assert found.curves[1].y == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
+    (panel,) = found.panels
+    assert (found.axis, panel.title) == ("epoch", "NER")
+    epochs = {curve.name: [at.x for at in curve.points] for curve in panel.curves}
+    assert epochs == {"baseline": [1, 2], "ELMo": [1, 2, 3]}
+    means = [at.mean for at in panel.curves[1].points]
+    assert means == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
 
 
 def test_a_row_without_a_curve_takes_no_part_in_a_race(tmp_path: Path, write: Any) -> None:

@@ -1,7 +1,10 @@
+import re
 from pathlib import Path
 from typing import Any
 
 from elmo_tasks.report.grid import Grid
+from elmo_tasks.report.series import Curve, Mix, Panel, Point
+from elmo_tasks.tables.fill import Filled
 from elmo_tasks.tables.pages import html_page, latex_files
 
 COMMITTED = Path(__file__).parents[2] / "experiments" / "rows"
@@ -9,12 +12,24 @@ GRID = Grid("Table 3: places <b>", ["", "input"], [["SQuAD", "85.1 & more"]], ["
 
 
 def test_the_page_has_the_tables_and_each_run_once(tmp_path: Path) -> None:
-    found = html_page([GRID], [COMMITTED, tmp_path / "empty", COMMITTED])
+    found = html_page([Filled([], GRID)], [COMMITTED, tmp_path / "empty", COMMITTED])
     names = [path.stem for path in COMMITTED.glob("*.json")]
     assert f"{len(names)} finished runs, 0 failed, 0 left out." in found
     assert "<h2>Table 3: places &lt;b&gt;</h2>" in found
     assert "85.1 &amp; more" in found
     assert found.count("a note") == 1
+
+
+def test_figures_stand_below_their_tables_each_with_ids_of_its_own() -> None:
+    lines = [Curve("baseline", "none", [Point(1, 50.0, 0.0, 1)]), Curve("ELMo", "both", [Point(1, 61.5, 1.0, 3)])]
+    epochs = Filled([], Grid("Epochs", [], [], []), panels=(Panel("SNLI", "accuracy", lines),), axis="epoch")
+    weights = Filled([], Grid("Weights", [], [], []), mixes=(Mix("SNLI", "input", [0.1, 0.7, 0.2], 1.5, 3),))
+    found = html_page([epochs, Filled([], GRID), weights, epochs], [])
+    sections = found.split("<section ")[1:]
+    assert ["<svg" in section for section in sections] == [True, False, True, True, False]
+    assert "0.700" in sections[2]
+    ids = re.findall(r' id="([^"]+)"', found)
+    assert len(ids) == len(set(ids))
 
 
 def test_latex_files_are_named_after_their_tables_and_none_is_lost() -> None:

@@ -17,7 +17,7 @@ from torch import nn
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
-from elmo_tasks.callbacks import AverageWeights, SoftmaxFirst, TokensASecond
+from elmo_tasks.callbacks import AverageWeights, ScoreTheEnd, SoftmaxFirst, TokensASecond
 from elmo_tasks.checkpoint import TensorsAndJson
 from elmo_tasks.config import SHARDS
 from elmo_tasks.data.corpus import LmText, Shards, read_sentences
@@ -295,6 +295,8 @@ def build_trainer(
     """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
     trainer, metric = cfg["trainer"], module.metric
     text = data if isinstance(data, LmData) else None
+    if trainer["val_check_interval"] is not None:
+        callbacks = [*callbacks, ScoreTheEnd()]
     n_softmax_epochs = softmax_epochs(cfg, start)
     if n_softmax_epochs:
         callbacks = [*callbacks, SoftmaxFirst(n_softmax_epochs)]

@@ -84,6 +84,20 @@ class KeepBest(pl.Callback):
             temporary.unlink(missing_ok=True)
 
 
+class ScoreTheEnd(pl.Callback):
+    """Dev scores at the end of each epoch and of the training too, where they are taken every some updates.
+
+    Lightning scores after each ``val_check_interval`` alone: what was learned behind the last one would be lost.
+    """
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.every = trainer.val_check_batch
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        ends = trainer.is_last_batch or trainer.global_step == trainer.max_steps
+        trainer.val_check_batch = 1 if ends else self.every
+
+
 class AverageWeights(pl.Callback):
     """Scores and saves an exponential moving average of the weights; training goes on with the weights themselves.
 
@@ -152,6 +166,12 @@ class TokensASecond(TQDMProgressBar):
     def __init__(self, n_tokens: int) -> None:
         super().__init__(leave=False)
         self.n_tokens = n_tokens
+
+    @property
+    def total_train_batches(self) -> int | float:
+        """Of this epoch, as far as ``max_steps`` lets it go."""
+        whole, last = super().total_train_batches, self.trainer.max_steps
+        return whole if last < 0 else min(whole, last - self.trainer.current_epoch * whole)
 
     def init_train_tqdm(self) -> Any:
         bar = super().init_train_tqdm()

@@ -194,6 +194,18 @@ def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path
     assert (folder / "vocabulary.txt").read_text().startswith("<S>\n</S>\n<UNK>\n")
 
 
+def test_the_end_is_scored_wherever_it_is(composed: Any, tmp_path: Path) -> None:
+    train.run(composed(*SMALL_LM, "trainer.max_steps=7", "trainer.val_check_interval=3"))
+    epochs = ["task.data.batch_size=64", "trainer.max_steps=-1", "trainer.max_epochs=2"]
+    train.run(composed(*SMALL_LM, *epochs, "trainer.val_check_interval=4"))
+    by_steps, by_epochs = sorted((row["curve"] for row in rows_of(tmp_path)), key=len)
+    assert [point["step"] for point in by_steps] == [3, 6, 7]
+    assert [(point["epoch"], point["step"]) for point in by_epochs] == [
+        *((1, step) for step in (4, 8, 10)),
+        *((2, step) for step in (14, 18, 20)),
+    ]
+
+
 def test_a_language_model_goes_on_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:
     first = train.run(composed(*SMALL_LM))
     (weights,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")

@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
 from torch import nn
 
-from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
 from elmo_tasks.callbacks import AverageWeights, ScoreTheEnd, SoftmaxFirst, TokensASecond
@@ -58,14 +58,14 @@ def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
 
 def _language_model(cfg: dict[str, Any]) -> BiLM:
     name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
-    if path is None and name != "mini":
+    if path is None and bundled_folder(name) is None:
         raise UserError(
             f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
         )
     bilm = BiLM.load(path or name)
     bilm.precision = cfg["bilm"]["precision"]
     expected = bilm_options(cfg)
-    if name != "mini" and bilm.options != expected:
+    if bundled_folder(name) is None and bilm.options != expected:
         raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
     if cfg["bilm"]["state"] == "warm":
         warm_text = Path(cfg["bilm"]["warm_text"] or BUNDLED / "sample" / "lm" / "en" / "heldout.txt")

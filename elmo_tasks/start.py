@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
@@ -60,8 +60,8 @@ def read_start(where: str, options: BiLMOptions) -> Start:
     """What ``task.lm.init`` names.
 
     Args:
-        where: ``mini``, a folder with ``options.json`` and ``weights.hdf5`` (and, if a run made it, its softmax), or
-            the ``model.safetensors`` in the folder of a run.
+        where: ``mini`` or another bundled one, a folder with ``options.json`` and ``weights.hdf5`` (and, if a run
+            made it, its softmax), or the ``model.safetensors`` in the folder of a run.
         options: the sizes to train.
 
     Raises:
@@ -77,11 +77,12 @@ def read_start(where: str, options: BiLMOptions) -> Start:
     if bilm.options != options:
         raise UserError(f"task.lm.init={where} holds {bilm.options}, but the sizes to train (bilm=...) are {options}")
     weights = {f"bilm.{name}": value for name, value in bilm.state_dict().items()}
-    softmax = Path(where) / SOFTMAX
+    folder = bundled_folder(where) or Path(where)
+    softmax = folder / SOFTMAX
     if not softmax.exists():
         return Start(weights, None)
     parts = {name: value.float() for name, value in read_tensors(softmax).items()}
-    return _checked(weights | parts, softmax, Path(where) / VOCABULARY, options)
+    return _checked(weights | parts, softmax, folder / VOCABULARY, options)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -56,7 +57,25 @@ def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
     records = REPO / "experiments" / "bilm_mini"
     first = [line.split(",") for line in (records / "first_run_dev.csv").read_text().splitlines()[1:]]
     second = json.loads((records / "second_run.json").read_text())
-    curve = [float(line[1]) for line in first] + [point["dev"]["perplexity"] for point in second["curve"]]
+    assert_perplexities(card, [float(line[1]) for line in first], second)
+
+
+def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
+    first, second = (
+        json.loads((REPO / "experiments" / "bilm_mini_ko" / f"{name}_run.json").read_text())
+        for name in ("first", "second")
+    )
+    assert_perplexities(card, [point["dev"]["perplexity"] for point in first["curve"]], second)
+
+
+def assert_perplexities(card: str, first: list[float], second: dict[str, Any]) -> None:
+    curve = first + [point["dev"]["perplexity"] for point in second["curve"]]
     assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card
     final = second["scores"]["dev"]
     assert f"forward {final['forward']:.1f}, backward {final['backward']:.1f}, mean {final['perplexity']:.1f}" in card
+
+
+def test_the_bundled_weights_stay_small() -> None:
+    files = (REPO / "elmo_tasks" / "bundled" / "bilm").rglob("*")
+    assert sum(path.stat().st_size for path in files) < 30e6

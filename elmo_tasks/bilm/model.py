@@ -26,6 +26,12 @@ _BATCH_POSITIONS = 8192  # positions of one batch of sentences of similar length
 _CHUNK_FLOATS = 32_000_000  # gates of one stretch of steps: 128 MB
 
 
+def bundled_folder(name: str) -> Path | None:
+    """Where the files of a bundled biLM are; None if there is none of that name."""
+    folder = BUNDLED / name
+    return folder if name == folder.name and folder.is_dir() else None
+
+
 class BiLM(nn.Module):
     """Two stacked bidirectional LSTMs over character-based token vectors.
 
@@ -84,13 +90,12 @@ class BiLM(nn.Module):
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
-        """A frozen biLM: ``"mini"`` (bundled) or a folder with ``options.json`` and ``weights.hdf5``.
+        """A frozen biLM: a bundled one (``"mini"``, ``"mini_ko"``) or a folder with options.json and weights.hdf5.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.
         """
-        folder = BUNDLED / str(where) if (BUNDLED / str(where)).is_dir() and "/" not in str(where) else Path(where)
-        options_file, weights_file = find_files(folder)
+        options_file, weights_file = find_files(bundled_folder(str(where)) or Path(where))
         bilm = cls(BiLMOptions.read(options_file))
         read_weights(bilm, weights_file)
         return bilm.eval().requires_grad_(False)

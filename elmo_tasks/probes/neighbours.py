@@ -154,7 +154,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--occurrences", type=_positive, default=2, help="else: the first ones in the text (2)")
     parser.add_argument("-k", type=_positive, default=5, help="neighbours to show (5)")
     parser.add_argument("--candidates", default="all", choices=CANDIDATES, help="all words, the same, or other ones")
-    parser.add_argument("--bilm", default="mini", help="mini, or a folder with options.json and weights.hdf5")
+    parser.add_argument("--bilm", default="mini", help="mini, mini_ko, or a folder with options.json and weights.hdf5")
     parser.add_argument("--vectors", type=Path, help="a GloVe text file; else the package's vectors")
     parser.add_argument("--out", type=Path, help="write everything to this JSON file too")
     chosen = parser.parse_args(arguments)

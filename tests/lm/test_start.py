@@ -128,8 +128,14 @@ def test_weights_of_another_model_are_refused(tmp_path, change, message):
 
 def test_the_sizes_of_the_bundled_bilm_are_those_of_its_configuration(repo_options):
     start = read_start("mini", repo_options)
-    assert start.vocabulary is None
+    assert start.vocabulary is not None
+    assert len(start.vocabulary) == 50_000
     assert start.weights["bilm.lstms.0.w_projection"].shape == (2, 512, 128)
+    assert start.weights["softmax_weight"].shape == (50_000, 128)
+
+
+def test_a_bundled_bilm_without_softmax_is_a_start_too(repo_options):
+    assert read_start("mini_ko", repo_options).vocabulary is None
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ class Cell:
         rows: by seed.
         marks: keys of :data:`MARKS`.
         paper: the paper's value.
+        needs_weights: whether rows are not enough, since another cell reads the biLM that the runs left behind.
     """
 
     setting: Setting
@@ -42,6 +43,7 @@ class Cell:
     rows: dict[int, Row]
     marks: tuple[str, ...] = ()
     paper: Value | None = None
+    needs_weights: bool = False
 
     @property
     def values(self) -> dict[int, float]:
@@ -84,11 +86,21 @@ def find_cell(
     seeds: tuple[int, ...],
     ensemble: bool = False,
     paper: Value | None = None,
+    bilm: str | None = None,
 ) -> Cell:
     """The rows of a setting that have a score on ``split``, one for each seed.
 
     Rows of other data files or other biLM weights under the same names are never averaged: the files at hand decide
     which ones count (those of ``data.root``, ``bilm.path`` or the package, if they were given), else the newest row.
+
+    Args:
+        rows: that were read.
+        setting: of the cell.
+        split: whose score is wanted.
+        seeds: that are wanted, or the members of an ensemble.
+        ensemble: whether one row of an ensemble is wanted.
+        paper: the paper's value.
+        bilm: digest of the biLM, where it is known from elsewhere and its files may be gone.
     """
     asked = [row for row in rows.by_setting.get(setting.key, ()) if split in row["scores"]]
     if ensemble:
@@ -96,7 +108,7 @@ def find_cell(
     else:
         candidates = [row for row in asked if "ensemble" not in row and row["seed"] in seeds]
     candidates.sort(key=lambda row: (row["created"], row["run_id"]))
-    data, bilm = _at_hand(setting)
+    data, bilm = _data_at_hand(setting), bilm or _bilm_at_hand(setting)
     kept = [row for row in candidates if data in (None, _inputs(row)[0]) and bilm in (None, _inputs(row)[1])]
     kept = [row for row in kept if _inputs(row) == _inputs(kept[-1])]
     chosen = {0 if ensemble else row["seed"]: row for row in kept}
@@ -130,20 +142,21 @@ def _is_cut(row: Row, split: str) -> bool:
     return any(part.get("used") != part.get("original") for part in parts)
 
 
-def _at_hand(setting: Setting) -> tuple[str | None, str | None]:
-    """Digests of the data files and of the biLM that the setting names; None where it leaves them open.
+def _data_at_hand(setting: Setting) -> str | None:
+    """Digest of the data files that the setting names; None where it leaves them open.
 
     Raises:
         UserError: if a folder that it names is not there.
     """
+    root, files = setting.config["data"]["root"], setting.config["task"].get("files")
+    return None if root in (None, NO_ROOT) or files is None else _data_digest(root, tuple(sorted(files.items())))
+
+
+def _bilm_at_hand(setting: Setting) -> str | None:
+    """As above, for the biLM."""
     config = setting.config
-    root, files = config["data"]["root"], config["task"].get("files")
-    data = bilm = None
-    if root not in (None, NO_ROOT) and files is not None:
-        data = _data_digest(root, tuple(sorted(files.items())))
-    if config["bilm"]["path"] is not None and "elmo" in config["task"] and config["elmo"]["placement"] != "none":
-        bilm = _bilm_digest(config["bilm"]["path"])
-    return data, bilm
+    takes_part = "elmo" in config["task"] and config["elmo"]["placement"] != "none"
+    return _bilm_digest(config["bilm"]["path"]) if takes_part and config["bilm"]["path"] is not None else None
 
 
 @functools.cache

@@ -74,8 +74,7 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
         print("\n".join(commands or ["nothing is missing"]), flush=True)
         return 0
     if request.run:
-        _run(jobs, request)
-        filled, jobs = _look(declarations, request)
+        filled, jobs = _run_all(declarations, jobs, request)
     if not _write(filled, request):
         print("\n\n".join(f"**{one.grid.title}**\n\n{markdown(one.grid)}" for one in filled), flush=True)
     return 1 if request.run and jobs else 0
@@ -102,8 +101,21 @@ def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list
     return filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
 
 
+def _run_all(
+    declarations: tuple[Declaration, ...], jobs: list[Job], request: Request
+) -> tuple[list[Filled], list[Job]]:
+    """Make the runs, and those that can be asked for only when others have ended; each is tried once."""
+    tried = list[Job]()
+    while True:
+        _run([job for job in jobs if job not in tried], request)
+        tried += jobs
+        filled, jobs = _look(declarations, request)
+        if all(job in tried for job in jobs):
+            return filled, jobs
+
+
 def _run(jobs: list[Job], request: Request) -> None:
-    """Make the runs.
+    """Make some runs.
 
     Raises:
         UserError: if it was not said where the data are.

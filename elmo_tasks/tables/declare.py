@@ -152,6 +152,27 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class FineTuning:
+    """What one epoch on a task's training text does for a biLM and then for the task (table 7 of the supplement).
+
+    Args:
+        title: of the table.
+        lines: tasks; ``paper`` is their section of the perplexities.
+        start: the biLM that is fine-tuned, as ``task.lm.init`` takes it.
+        paper: section of the perplexities ``before`` and ``after`` in ``paper.yaml``.
+        seeds: of the task; the biLM is fine-tuned once, with seed 1.
+        notes: to be printed below it.
+    """
+
+    title: str
+    lines: tuple[Line, ...]
+    start: str
+    paper: str
+    seeds: int = 5
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Score:
     """The score of one setting."""
 
@@ -217,4 +238,4 @@ class Claims:
     notes: tuple[str, ...] = ()
 
 
-Declaration = Table | Race | Weights | Claims
+Declaration = Table | Race | Weights | FineTuning | Claims

@@ -10,7 +10,8 @@ from elmo_tasks.report.series import Mix, Panel
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.claims import fill_claims
 from elmo_tasks.tables.curves import panels_of
-from elmo_tasks.tables.declare import Claims, Declaration, Race, Table, Weights
+from elmo_tasks.tables.declare import Claims, Declaration, FineTuning, Race, Table, Weights
+from elmo_tasks.tables.finetuning import fill_finetuning
 from elmo_tasks.tables.measure import Choice, measure
 from elmo_tasks.tables.race import fill_race
 from elmo_tasks.tables.render import grid_of
@@ -55,6 +56,8 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
         case Weights():
             cells, grid, mixes = fill_weights(declared, rows, choice)
             return Filled(cells, grid, mixes=tuple(mixes))
+        case FineTuning():
+            return Filled(*fill_finetuning(declared, rows, choice))
         case Claims():
             return Filled(*fill_claims(declared, rows, choice))
     assert_never(declared)

@@ -87,7 +87,7 @@ def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
 
 def shown(lines: tuple[Line, ...], choice: Choice) -> tuple[Line, ...]:
     """The lines of the chosen tasks."""
-    return tuple(line for line in lines if not choice.tasks or choice.tasks & {*_tasks(line.overrides)})
+    return tuple(line for line in lines if not choice.tasks or choice.tasks & {*tasks_of(line.overrides)})
 
 
 def find(
@@ -99,6 +99,7 @@ def find(
     seeds: int,
     ensemble: bool = False,
     paper: Value | None = None,
+    bilm: str | None = None,
 ) -> Cell:
     """The cell of a setting; a number of seeds (or members) on the command line stands above the declared one.
 
@@ -109,7 +110,9 @@ def find(
     if ensemble and n < 2:
         raise UserError(f"seeds={n}: an ensemble has two or more members")
     of_cell = setting((*choice.overrides, *overrides))
-    return find_cell(rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper)
+    return find_cell(
+        rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper, bilm=bilm
+    )
 
 
 def paper_value(section: str, line: Line, key: str) -> Value | None:
@@ -142,5 +145,6 @@ def _check(table: Table) -> None:
                 raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
 
 
-def _tasks(overrides: tuple[str, ...]) -> list[str]:
+def tasks_of(overrides: tuple[str, ...]) -> list[str]:
+    """The tasks that overrides name."""
     return [text.removeprefix("task=") for text in overrides if text.startswith("task=")]

@@ -62,7 +62,10 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
     cells = list(cells)
     runs: dict[tuple[str, int], Job] = {}
     for cell in cells:
-        wanted = _members_to_run(cell, rows, store) if cell.ensemble else dict.fromkeys(cell.missing, False)
+        if cell.needs_weights or (cell.ensemble and cell.missing):
+            wanted = _without_weights(cell, rows, store)
+        else:
+            wanted = dict.fromkeys(() if cell.ensemble else cell.missing, False)
         for seed, force in wanted.items():
             before = runs.get((cell.setting.key, seed))
             test = (cell.split == "test" and not cell.ensemble) or (before is not None and before.test)
@@ -77,10 +80,8 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
     return [*(_together(runs.values()) if together else runs.values()), *ensembles.values()]
 
 
-def _members_to_run(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
-    """Members of a missing ensemble without row or weights here; whether a finished row is in the way."""
-    if not cell.missing:
-        return {}
+def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
+    """Runs without row or weights here; whether a finished row is in the way."""
     members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)
     runs = Path(cell.setting.config["paths"]["outputs"]) / "runs"
     wanted = {}

@@ -1,0 +1,72 @@
+"""What fine-tuning a biLM on a task's text brings: perplexity on dev text before and after, and the task's score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from elmo_tasks.report.grid import Grid
+from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.declare import FineTuning, Line
+from elmo_tasks.tables.measure import Choice, compare_cells, find, paper_value, shown, tasks_of
+from elmo_tasks.tables.paper import Value
+from elmo_tasks.tables.render import cell_text, legend, setting_note
+from elmo_tasks.tables.rows import Row, Rows
+from elmo_tasks.tables.settings import setting
+
+HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
+
+
+def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid]:
+    """Cells and table of a fine-tuning.
+
+    A task's runs with the fine-tuned biLM name its folder, so that they can be asked for when it has been trained.
+    """
+    lines, cells, tests = [], list[Cell](), []
+    for line in shown(declared.lines, choice):
+        (task,) = tasks_of(line.overrides)
+        overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
+        lm = find_cell(rows, setting((*choice.overrides, *overrides)), split="dev", seeds=(1,))
+        before = find(rows, choice, line.overrides, split="dev", seeds=declared.seeds)
+        after = _after(line, task, lm.rows.get(1), rows, choice, declared.seeds)
+        if after is not None and after.missing:
+            lm = replace(lm, needs_weights=True)
+        cells += [lm, before, *([] if after is None else [after])]
+        lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
+        if after is not None and after.rows and before.rows:
+            tests.append(f"{line.label}, after against before: {compare_cells(after, before)}")
+    notes = [
+        setting_note(cell for cell in cells if "elmo" in cell.setting.config["task"]),
+        "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
+        "score of the task on its development set, mean ± standard deviation over seeds (how many)",
+    ]
+    return cells, Grid(declared.title, HEADER, lines, [*notes, *declared.notes, *tests, *legend(cells), *rows.notes()])
+
+
+def _after(line: Line, task: str, tuned: Row | None, rows: Rows, choice: Choice, seeds: int) -> Cell | None:
+    """The task's runs with the biLM that a run left behind."""
+    if tuned is None:
+        return None
+    name = f"{tuned['config']['bilm']['name']}_{task}"
+    overrides = (*line.overrides, f"bilm.name={name}", f"bilm.path={tuned['exported']['folder']}")
+    return find(rows, choice, overrides, split="dev", seeds=seeds, bilm=tuned["exported"]["digest"])
+
+
+def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
+    papers = [paper_value(declared.paper, line, key) for key in ("before", "after")]
+    if not lm.rows:
+        return [f"missing{_beside(paper)}" for paper in papers]
+    row = lm.rows[1]
+    found = [row["before"]["perplexity"], row["scores"]["dev"]["perplexity"]]
+    marks = f" [{''.join(lm.marks)}]" if lm.marks else ""
+    return [f"{ours:.1f}{marks}{_beside(paper)}" for ours, paper in zip(found, papers, strict=True)]
+
+
+def _beside(paper: Value | None) -> str:
+    """No difference: perplexities of two vocabularies are not to be compared."""
+    return "" if paper is None else f"; paper {paper}"
+
+
+def _scores(before: Cell, after: Cell | None) -> list[str]:
+    if after is None or after.mean is None or before.mean is None:
+        return [cell_text(before), "missing" if after is None else cell_text(after), "missing"]
+    return [cell_text(before), cell_text(after), f"{after.mean - before.mean:+.2f}"]

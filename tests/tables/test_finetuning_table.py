@@ -1,0 +1,81 @@
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.tables import FineTuning, Line
+from elmo_tasks.tables.command import execute, read_request
+from elmo_tasks.tables.fill import Filled, fill
+from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.rows import read_rows
+
+NER = "task=ner"
+TABLE = FineTuning("t", (Line("NER", (NER,), "ner"),), "mini", "table_7_bilm_perplexity_dev", seeds=2)
+TUNED = (NER, "bilm.name=mini_ner", "bilm.path=runs/lm/bilm")
+LM = ("task=lm", "task.lm.text=ner", "task.lm.init=mini")
+
+
+def filled(tmp_path: Path) -> Filled:
+    return fill(TABLE, read_rows([tmp_path / "rows"]), Choice(("data=local",)))
+
+
+def missing(tmp_path: Path, capsys: Any) -> list[str]:
+    request = read_request([f"rows={tmp_path / 'rows'}", f"paths.outputs={tmp_path}", "--missing"])
+    assert execute((TABLE,), request) == 0
+    common = f"python run.py data=local paths.outputs={tmp_path} "
+    return [line.replace(common, "").replace(" data.root=DIR", "") for line in capsys.readouterr().out.splitlines()]
+
+
+def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
+    write(
+        *LM,
+        run_id="lm",
+        metric="perplexity",
+        scores={"dev": {"perplexity": 60.0, "forward": 50.0, "backward": 70.0}},
+        before={"perplexity": 120.5, "forward": 120.0, "backward": 121.0},
+        exported={"folder": "runs/lm/bilm", "digest": digest},
+        elmo=None,
+        **other,
+    )
+
+
+def write_task(write: Any, *overrides: str, digest: str, scores: tuple[float, ...]) -> None:
+    bilm = {"name": "mini", "digest": digest, "state": "reset", "dtype": "float16", "warm": None}
+    for seed, score in enumerate(scores, start=1):
+        write(*overrides, seed=seed, dev=score, bilm=bilm)
+
+
+def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) -> None:
+    write_tuned(write)
+    write_task(write, NER, digest="b1", scores=(80.0, 82.0))
+    write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
+    grid = filled(tmp_path).grid
+    assert grid.header[1:] == ["perplexity before", "perplexity after", "score before", "score after", "increase"]
+    assert grid.lines == [
+        ["NER", "120.5; paper 103.2", "60.0; paper 46.3", "81.00 ± 1.41 (2)", "83.50 ± 0.71 (2)", "+2.50"]
+    ]
+    assert any(note.startswith("NER, after against before: +2.50") for note in grid.notes)
+
+
+def test_scores_of_a_bilm_that_was_fine_tuned_another_time_do_not_count(tmp_path: Path, write: Any) -> None:
+    write_task(write, *TUNED, digest="earlier", scores=(83.0, 84.0))
+    write_tuned(write)
+    assert filled(tmp_path).grid.lines[0][4:] == ["missing [f]", "missing"]
+
+
+def test_nothing_is_made_up_where_there_is_no_row(tmp_path: Path) -> None:
+    paper = ["missing; paper 103.2", "missing; paper 46.3"]
+    assert filled(tmp_path).grid.lines == [["NER", *paper, "missing", "missing", "missing"]]
+
+
+def test_the_task_with_the_new_bilm_is_asked_for_once_there_is_one(tmp_path: Path, write: Any, capsys: Any) -> None:
+    lm = f"{' '.join(LM)} seed=1"
+    assert missing(tmp_path, capsys) == [lm, f"{NER} seed=1", f"{NER} seed=2"]
+    write_tuned(write)
+    write_task(write, NER, digest="b1", scores=(80.0, 82.0))
+    tuned = [f"{' '.join(TUNED)} seed={seed}" for seed in (1, 2)]
+    assert missing(tmp_path, capsys) == [f"{lm} force=true", *tuned]  # its weights are gone
+    (tmp_path / "runs" / "lm").mkdir(parents=True)
+    (tmp_path / "runs" / "lm" / "model.safetensors").touch()
+    assert missing(tmp_path, capsys) == tuned
+    write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
+    (tmp_path / "runs" / "lm" / "model.safetensors").unlink()
+    assert missing(tmp_path, capsys) == ["nothing is missing"]  # the weights have done their work

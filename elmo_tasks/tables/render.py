@@ -90,7 +90,7 @@ def _items(measured: Measured) -> list[str]:
     for line in measured.lines:
         cells = [cell for (label, _), cell in measured.cells.items() if label == line.label]
         rows = [row for cell in cells for row in cell.rows.values()]
-        if rows:
+        if rows and "used" in rows[0]["data"]["train"]:  # not the text of a biLM
             items = ", ".join(f"{n:,}" for n in sorted({row["data"]["train"]["used"] for row in rows}))
             paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
             beside = "" if paper is None else f" (the paper {paper.v:,.0f})"

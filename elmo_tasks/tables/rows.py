@@ -90,10 +90,20 @@ def _key_of(row: Row) -> str:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
             raise _UnusableError(f"scores.{split}.{row['metric']} is no number: {value!r}")
     try:
-        row["data"]["digest"], row["data"]["train"]["used"], row["data"]["train"]["original"]
-        row["ensemble"]["seeds"] if "ensemble" in row else None
-        if row["config"]["elmo"]["placement"] != "none" and "elmo" in row["config"]["task"]:
-            row["bilm"]["digest"]
+        _look_at_parts(row)
         return fingerprint(identity(row["config"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise _UnusableError(f"a part that a table needs is not there ({type(error).__name__}: {error})") from error
+
+
+def _look_at_parts(row: Row) -> None:
+    """Touch what a table reads below the first level."""
+    row["data"]["digest"]
+    if "ensemble" in row:
+        row["ensemble"]["seeds"]
+    if "lm" not in row["config"]["task"]:
+        row["data"]["train"]["used"], row["data"]["train"]["original"]
+    elif row.get("start") is not None:  # a fine-tuning
+        row["before"][row["metric"]], row["exported"]["folder"], row["exported"]["digest"]
+    if row["config"]["elmo"]["placement"] != "none" and "elmo" in row["config"]["task"]:
+        row["bilm"]["digest"]

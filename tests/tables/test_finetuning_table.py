@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
         before={"perplexity": 120.5, "forward": 120.0, "backward": 121.0},
         exported={"folder": "runs/lm/bilm", "digest": digest},
         elmo=None,
+        bilm=None,
+        start={"init": "mini", "digest": "b1", "softmax": "restored"},
+        data={"name": "local", "digest": "t1", "train": {"positions": 100}, "dev": {"positions": 10}},
         **other,
     )
 
@@ -79,3 +83,14 @@ def test_the_task_with_the_new_bilm_is_asked_for_once_there_is_one(tmp_path: Pat
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
     (tmp_path / "runs" / "lm" / "model.safetensors").unlink()
     assert missing(tmp_path, capsys) == ["nothing is missing"]  # the weights have done their work
+
+
+def test_a_training_that_does_not_say_what_was_before_or_left_behind_is_left_out(tmp_path: Path, write: Any) -> None:
+    write_tuned(write)
+    (path,) = (tmp_path / "rows").glob("*.json")
+    row = json.loads(path.read_text())
+    for field in ("before", "exported"):
+        path.write_text(json.dumps({**row, field: None}))
+        grid = filled(tmp_path).grid
+        assert grid.lines[0][1] == "missing; paper 103.2"
+        assert any("lm.json: a part that a table needs is not there" in note for note in grid.notes)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from elmo_tasks.report.rows import Row
-from elmo_tasks.results import elmo_in_force, fingerprint
+from elmo_tasks.results import elmo_in_force, fingerprint, task_in_force
 
 Setting = tuple[str, str, str, str]
 """Task, name of the data, scale, training items: the columns that every table begins with."""
@@ -56,7 +56,8 @@ def ensemble(row: Row) -> str:
 def model(row: Row) -> str:
     """Fingerprint of what a configuration says of task model, word vectors and schedule, ELMo aside."""
     config = row["config"]
-    task = {key: value for key, value in config["task"].items() if key not in ("elmo", "data")}  # the digest counts
+    whole = task_in_force(config["task"])
+    task = {key: value for key, value in whole.items() if key not in ("elmo", "data")}  # the digest counts
     schedule = [config["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")]
     return fingerprint({"task": task, "words": config["words"], "schedule": schedule})
 

@@ -12,16 +12,11 @@ from hydra.errors import HydraException
 
 from elmo_tasks.config import science, validate
 from elmo_tasks.errors import UserError, hydra_sentence
-from elmo_tasks.results import fingerprint
+from elmo_tasks.results import fingerprint, task_in_force
 
 REPO = Path(__file__).parents[2]
 NO_ROOT = "DIR"
 """Stands for ``data.root`` where none was given: rows are found without it, runs are not made."""
-
-# Keys that rows may lack because they are older, and what went without saying then. The rows without a bound on the
-# padded tokens of a batch are of SST-5 and NER with 32 sentences to a batch; the longest has 124 tokens, so that the
-# bound of today would not have touched them.
-_UNSAID: dict[str, Any] = {"schedule": None, "average": None, "batch_tokens": 16384}
 
 
 @dataclass(frozen=True)
@@ -37,6 +32,11 @@ class Setting:
     overrides: tuple[str, ...]
     config: dict[str, Any]
     key: str
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a model to train."""
+        return "model" in self.config["task"]
 
 
 @functools.cache
@@ -61,19 +61,14 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
     """What of a configuration, composed today or stored in a row, tells its setting from others.
 
     That is what makes a run's fingerprint, without the seed and without the digests of data and biLM (rows have
-    those, see ``cells.py``); in their place the biLM's name, sizes and policy. The table of sizes of both scales is
-    left out, since the sizes in force stand in the model's own part.
+    those, see ``cells.py``); in their place the biLM's name, sizes and policy.
 
     Raises:
         KeyError: if the configuration of a row lacks a part.
     """
     part = science(config, {})
-    task = {key: value for key, value in part["task"].items() if key != "sizes"}
-    training = _UNSAID | {key: value for key, value in task["training"].items() if key != "decay"}
-    if task["training"].get("decay"):  # what schedule=linear was called before there were others
-        training["schedule"] = "linear"
     del part["seed"]
-    return part | {"task": task | {"training": training}, "bilm": _bilm(config)}
+    return part | {"task": task_in_force(part["task"]), "bilm": _bilm(config)}
 
 
 def _bilm(config: dict[str, Any]) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ CLAIMS = Claims(
         Claim(
             "The upper layer knows more of word senses, the lower one more of parts of speech",
             (
-                layer_above("wsd", 2, 1, "word senses: layer 2 above 1 (nothing is trained: one seed, not tested)"),
+                layer_above("wsd", 2, 1, "word senses: layer 2 above 1 (nothing is trained: one run, not tested)"),
                 layer_above("pos", 1, 2, "parts of speech: layer 1 above 2"),
             ),
         ),

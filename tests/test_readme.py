@@ -9,6 +9,9 @@ from hydra import compose, initialize_config_dir
 
 from elmo_tasks import report
 from elmo_tasks.config import validate
+from elmo_tasks.tables.command import execute
+from elmo_tasks.tables.request import read_request
+from experiments.claims import CLAIMS
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text("utf-8")
@@ -45,6 +48,15 @@ def test_the_python_example_runs() -> None:
 
 def test_the_results_are_those_of_the_committed_rows() -> None:
     assert report.renew(README, report.render(REPO / "experiments" / "rows")) == README
+
+
+def test_the_verdicts_are_those_of_the_committed_rows(tmp_path: Path) -> None:
+    copy = tmp_path / "README.md"
+    copy.write_text(README, "utf-8")
+    request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
+    assert execute((CLAIMS,), request) == 0
+    renewed = copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows")
+    assert renewed == README
 
 
 def test_every_file_that_the_readme_links_to_is_there() -> None:

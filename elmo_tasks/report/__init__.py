@@ -1,6 +1,6 @@
 """Reports: tables, figures and a page from rows, and from nothing else (``python -m elmo_tasks.report --help``)."""
 
-from elmo_tasks.report.document import BEGIN, END, render, renew
+from elmo_tasks.report.document import render, renew
 from elmo_tasks.report.grid import Grid, html, latex, markdown
 
-__all__ = ["BEGIN", "END", "Grid", "html", "latex", "markdown", "render", "renew"]
+__all__ = ["Grid", "html", "latex", "markdown", "render", "renew"]

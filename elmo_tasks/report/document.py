@@ -9,8 +9,6 @@ from elmo_tasks.report.grid import Grid, markdown
 from elmo_tasks.report.rows import Rows, read
 from elmo_tasks.report.tables import layers_table, mix_table, results_table
 
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-
 
 def all_tables(rows: Rows) -> list[Grid]:
     """The tables of a folder of rows."""
@@ -29,14 +27,15 @@ def render(folder: Path) -> str:
     return text(read(folder))
 
 
-def renew(document: str, tables: str) -> str:
-    """Put ``tables`` between the markers of a Markdown document.
+def renew(document: str, tables: str, block: str = "results") -> str:
+    """Put ``tables`` between the markers ``<!-- BLOCK: begin -->`` and ``end`` of a Markdown document.
 
     Raises:
         UserError: if the markers are not there.
     """
-    head, begin, rest = document.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    marks = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
+    head, begin, rest = document.partition(marks[0])
+    _, end, tail = rest.partition(marks[1])
     if not begin or not end:
-        raise UserError(f"the document has no {BEGIN} ... {END} to put the tables in")
-    return f"{head}{BEGIN}\n\n{tables}\n\n{END}{tail}"
+        raise UserError(f"the document has no {' ... '.join(marks)} to put the tables in")
+    return f"{head}{begin}\n\n{tables}\n\n{end}{tail}"

@@ -47,7 +47,7 @@ def judge(part: Part, rows: Rows, choice: Choice, enough: int) -> Evidence:
     A difference with the claim's sign and p below 5 % reproduces it, one with the other sign does not. A difference
     that is not beyond the seeds' spread does not either, if there are ``enough`` seeds; with fewer there is not enough
     data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and with
-    ``enough`` of them the sign decides.
+    ``enough`` of them the sign decides; so it does where nothing is trained and one run is all there is.
 
     Args:
         part: of the claim.
@@ -62,11 +62,14 @@ def judge(part: Part, rows: Rows, choice: Choice, enough: int) -> Evidence:
         comparison = Comparison(None, why="not compared: the rows are of different data files")
     else:
         comparison = compare(high, low)
-    return Evidence(part, high, low, cells, comparison, _verdict(comparison, complete=min(comparison.n) >= enough))
+    if not any(cell.setting.trains for cell in cells):
+        enough = 1
+    return Evidence(part, high, low, cells, comparison, _verdict(comparison, enough))
 
 
-def _verdict(comparison: Comparison, *, complete: bool) -> str:
-    if comparison.difference is None or min(comparison.n) < FEWEST:
+def _verdict(comparison: Comparison, enough: int) -> str:
+    complete = min(comparison.n) >= enough
+    if comparison.difference is None or (min(comparison.n) < FEWEST and enough > 1):
         return NOT_ENOUGH
     if complete if comparison.p is None else comparison.p < LEVEL:
         return REPRODUCED if comparison.difference > 0 else NOT_REPRODUCED

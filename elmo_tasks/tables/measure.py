@@ -103,6 +103,8 @@ def find(
 ) -> Cell:
     """The cell of a setting; a number of seeds (or members) on the command line stands above the declared one.
 
+    A setting in which nothing is trained, such as the nearest sense means, has no chance in it: one seed is all.
+
     Raises:
         UserError: for an unknown key or value of the configuration, and for an ensemble of one.
     """
@@ -110,6 +112,8 @@ def find(
     if ensemble and n < 2:
         raise UserError(f"seeds={n}: an ensemble has two or more members")
     of_cell = setting((*choice.overrides, *overrides))
+    if not of_cell.trains:
+        n = 1
     return find_cell(
         rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper, bilm=bilm
     )

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.report import BEGIN, END, render
+from elmo_tasks.report import render
 from elmo_tasks.report.__main__ import main
 
 pytest.importorskip("matplotlib")
 
 MakeRow = Callable[..., dict[str, Any]]
 WriteRows = Callable[..., Path]
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 @pytest.fixture

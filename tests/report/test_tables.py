@@ -3,9 +3,11 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report import BEGIN, END, markdown, renew
+from elmo_tasks.report import markdown, renew
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.report.tables import layers_table, mix_table, results_table
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def row(seed: int, dev: float, test: float | None = None, placement: str = "input") -> dict[str, Any]:

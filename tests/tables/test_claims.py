@@ -53,6 +53,20 @@ def test_two_seeds_are_not_enough_even_if_no_more_are_asked_for(tmp_path: Path, 
     assert verdict(tmp_path, enough=2) == NOT_ENOUGH
 
 
+@pytest.mark.parametrize(("scores", "expected"), [((61.0, 62.0), REPRODUCED), ((62.0, 61.0), NOT_REPRODUCED)])
+def test_where_nothing_is_trained_one_run_is_enough(
+    tmp_path: Path, write: Any, scores: tuple[float, float], expected: str
+) -> None:
+    layers = [("task=wsd", f"elmo.mix=layer_{k}") for k in (1, 2)]
+    part = Part("senses", Score(layers[1], "test"), Score(layers[0], "test"))
+    assert verdict(tmp_path, part, enough=5) == NOT_ENOUGH
+    for overrides, score in zip(layers, scores, strict=True):
+        write(*overrides, test=score)
+    found = judge(part, read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3), 5)
+    assert found.verdict == expected
+    assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
+
+
 def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     for seed in (1, 2, 3):

@@ -2,6 +2,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from elmo_tasks.errors import UserError
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.report.series import Curve, Mix, Panel, Point
 from elmo_tasks.tables.fill import Filled
@@ -39,6 +42,24 @@ def test_latex_files_are_named_after_their_tables_and_none_is_lost() -> None:
     assert "85.1 \\& more" in files["table-3.tex"]
     assert "epochs" in files["figure-1.tex"]
     assert "shares" in files["figure-1-2.tex"]
+
+
+def test_tables_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:
+    from elmo_tasks.tables.command import execute, read_request
+    from experiments.table6 import TABLE
+
+    document = tmp_path / "a.md"
+    document.write_text("before\n<!-- tables: begin -->old<!-- tables: end -->\nafter\n")
+    request = read_request([f"rows={COMMITTED}", "--into", str(document)])
+    assert execute((TABLE,), request) == 0
+    text = document.read_text("utf-8")
+    assert text.startswith("before\n<!-- tables: begin -->\n\n**Table 6")
+    assert text.endswith("<!-- tables: end -->\nafter\n")
+    assert "old" not in text
+    document.write_text("no markers")
+    with pytest.raises(UserError, match="tables: begin"):
+        execute((TABLE,), request)
+    assert document.read_text() == "no markers"
 
 
 def test_files_are_written_in_place_of_markdown(tmp_path: Path, capsys: Any) -> None:

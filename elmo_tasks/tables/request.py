@@ -1,0 +1,116 @@
+"""The command line of a table."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.settings import REPO, setting
+
+COMMITTED = REPO / "experiments" / "rows"
+
+_EPILOG = """
+overrides are those of run.py and hold for all cells (scale=paper bilm=original bilm.path=DIR data=sample ...);
+data=local unless another one is given. Besides them:
+  rows=A,B       folders of rows that are read; new ones are written into the last
+                 (experiments/rows and the configuration's results.dir)
+  seeds=N        the seeds 1 to N in place of the declared number
+  tasks=A,B      these tasks' lines only
+  fraction=X     data.fraction=X
+  hydra/launcher=NAME hydra.launcher.KEY=VALUE   with --run: the seeds of a setting as one sweep through this launcher
+"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command line, read."""
+
+    choice: Choice
+    folders: tuple[Path, ...]
+    extra: tuple[str, ...]
+    launcher: tuple[str, ...]
+    missing: bool
+    run: bool
+    at_a_time: int
+    html: Path | None = None
+    latex: Path | None = None
+    into: Path | None = None
+
+
+def read_request(arguments: list[str]) -> Request:
+    """Read a command line.
+
+    Raises:
+        UserError: for a word that is no override, and for a key that the declaration sets.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.NAME", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.error = _refuse  # type: ignore[method-assign]
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page, with every run")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (package booktabs)")
+    parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")
+    what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="with --run: processes at a time")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
+    read = parser.parse_intermixed_args(arguments)
+    if read.j < 1:
+        raise UserError(f"-j must be a whole number of at least 1, found {read.j}")
+    return _request(read)
+
+
+def _request(read: argparse.Namespace) -> Request:
+    own: dict[str, str] = {}
+    overrides: list[str] = []
+    launcher: list[str] = []
+    for text in read.overrides:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"{text}: expected KEY=VALUE; see --help")
+        if key in ("seed", "test", "ensemble", "force", "results.dir", "task"):
+            raise UserError(f"{text}: a table sets {key} itself; see --help for seeds=, rows= and tasks=")
+        if key in ("rows", "seeds", "tasks"):
+            own[key] = value
+        elif key.startswith(("hydra/", "hydra.")):
+            launcher.append(text)
+        else:
+            overrides.append(f"data.fraction={value}" if key == "fraction" else text)
+    if not any(text.startswith("data=") for text in overrides):
+        overrides.insert(0, "data=local")
+    seeds = own.get("seeds")
+    if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
+        raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")
+    written = Path(setting(tuple(overrides)).config["results"]["dir"])
+    folders = tuple(map(Path, own["rows"].split(","))) if "rows" in own else (COMMITTED, written)
+    return Request(
+        choice=Choice(tuple(overrides), int(seeds) if seeds else None, _tasks(own.get("tasks"))),
+        folders=folders,
+        extra=() if folders[-1] == written else (f"results.dir={folders[-1]}",),
+        launcher=tuple(launcher),
+        missing=read.missing,
+        run=read.run,
+        at_a_time=read.j,
+        html=read.html,
+        latex=read.latex,
+        into=read.into,
+    )
+
+
+def _tasks(text: str | None) -> frozenset[str]:
+    if text is None:
+        return frozenset()
+    known = {path.stem for path in (REPO / "conf" / "task").glob("*.yaml")}
+    for name in text.split(","):
+        if name not in known:
+            raise UserError(f"tasks={text}: no task {name!r}; there are {', '.join(sorted(known))}")
+    return frozenset(text.split(","))
+
+
+def _refuse(message: str) -> NoReturn:
+    raise UserError(f"{message}; see --help")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,8 @@ class CorefReader:
         self.genres: set[str] = set()
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
-        """All documents of a file, or of a folder of ``*_conll`` files."""
-        items = [_item(document, number) for number, document in enumerate(read_documents(path))]
+        """All documents of a file, or of a folder of ``*_conll`` files; no two of one name and part."""
+        items = [_item(document, number) for number, document in enumerate(_distinct(read_documents(path)))]
         if self.ontonotes and len(items) != N_DOCUMENTS[split]:
             raise UserError(
                 f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
@@ -147,6 +147,19 @@ def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
         clusters=[cluster for cluster in inside if len(cluster) > 1],
     )
     return CorefItem(item.sentences[first : first + n_sentences], item.speakers[begin:end], item.genre, gold)
+
+
+def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents, as long as the official scorer, which goes by name and part, can tell them apart."""
+    seen: dict[tuple[str, str], Document] = {}
+    for document in documents:
+        first = seen.setdefault((document.name, document.part), document)
+        if first is not document:
+            raise UserError(
+                f"{document.path}:{document.line}: document ({document.name}); part {document.part} for a second time; "
+                f"the first one is at {first.path}:{first.line}"
+            )
+        yield document
 
 
 def _item(document: Document, number: int) -> CorefItem:

@@ -93,6 +93,13 @@ def test_parts_are_documents_of_their_own(read):
     ]
 
 
+def test_two_documents_of_one_name_and_part_are_refused(tmp_path, read):
+    content = conll(("a", "000", ANN), ("b", "000", IT), ("a", "000", IT))
+    path = tmp_path / "train.conll"
+    with pytest.raises(UserError, match=rf"^{path}:15: document \(a\); part 000 for a second time; .* {path}:1$"):
+        read(content)
+
+
 def test_a_folder_is_one_split_and_its_documents_are_counted_on(tmp_path):
     for name, sentence in (("b/2_gold_conll", IT), ("a/1_gold_conll", ANN)):
         (tmp_path / name).parent.mkdir()

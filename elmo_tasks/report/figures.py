@@ -24,6 +24,16 @@ DASHES = ["-", "--", ":", "-."]
 LONGEST_NAME = 64
 MOST_BANDS = 4  # curves of a panel; more bands would hide one another
 
+_BAND = f"mean over seeds, and one standard deviation around it in panels of at most {MOST_BANDS} curves"
+CAPTIONS = {
+    "share": f"Dev score against the share of the training items: {_BAND}.",
+    "epoch": f"Dev score after each epoch that all seeds reached: {_BAND}.",
+    "lambda": f"Dev score against lambda, the penalty on the layer scalars: {_BAND}.",
+    "weights": "Softmax-normalised layer weights s and gamma by task and place, means over seeds. Weights below 1/3 "
+    "are hatched with horizontal lines, weights above 2/3 are speckled, as in figure 2 of the paper.",
+}
+"""What stands below each kind of figure."""
+
 LOW, HIGH = 1 / 3, 2 / 3  # hatched below, speckled above, as in the paper's figure 2
 
 
@@ -33,30 +43,12 @@ def figures(rows: Sequence[Row]) -> list[Drawing]:
     Raises:
         UserError: if matplotlib is not installed.
     """
-    band = f"mean over seeds, and one standard deviation around it in panels of at most {MOST_BANDS} curves"
     with style():
         made: list[tuple[str, str, Figure | None]] = [
-            (
-                "share",
-                f"Dev score against the share of the training items: {band}.",
-                line_figure(by_share(rows), "share"),
-            ),
-            (
-                "epochs",
-                f"Dev score after each epoch that all seeds reached: {band}.",
-                line_figure(by_epoch(rows), "epoch"),
-            ),
-            (
-                "weights",
-                "Softmax-normalised layer weights s and gamma by task and place, means over seeds. Weights below 1/3 "
-                "are hatched with horizontal lines, weights above 2/3 are speckled, as in figure 2 of the paper.",
-                weights_figure([mix for place in PLACES for mix in mixes(rows, place)]),
-            ),
-            (
-                "lambda",
-                f"Dev score against lambda, the penalty on the layer scalars: {band}.",
-                line_figure(by_lambda(rows), "lambda"),
-            ),
+            ("share", CAPTIONS["share"], line_figure(by_share(rows), "share")),
+            ("epochs", CAPTIONS["epoch"], line_figure(by_epoch(rows), "epoch")),
+            ("weights", CAPTIONS["weights"], weights_figure([mix for place in PLACES for mix in mixes(rows, place)])),
+            ("lambda", CAPTIONS["lambda"], line_figure(by_lambda(rows), "lambda")),
         ]
         return [draw(name, title, figure) for name, title, figure in made if figure is not None]
 

@@ -58,8 +58,8 @@ def latex(grid: Grid) -> str:
     )
 
 
-def html(grid: Grid) -> str:
-    """A ``figure`` with the table, its title and its notes."""
+def html(grid: Grid, *, titled: bool = True) -> str:
+    """A ``figure`` with the table, its notes and, unless it stands above it anyway, its title."""
     sides = [' class="number"' if right else "" for right in _numeric(grid)]
 
     def line(tag: str, cells: list[str]) -> str:
@@ -69,7 +69,7 @@ def html(grid: Grid) -> str:
     return "\n".join(
         [
             '<figure class="grid">',
-            f"<figcaption>{escape(grid.title)}</figcaption>",
+            *([f"<figcaption>{escape(grid.title)}</figcaption>"] if titled else []),
             f"<table>\n<thead>{line('th', grid.header)}</thead>\n<tbody>",
             *(line("td", cells) for cells in grid.lines),
             "</tbody>\n</table>",

@@ -58,7 +58,7 @@ def page(sections: Sequence[Section], rows: Rows, title: str = "ELMo downstream 
 
 
 def _section(name: str, section: Section) -> str:
-    grids = "\n".join(html(grid) for grid in section.grids)
+    grids = "\n".join(html(grid, titled=grid.title != section.title) for grid in section.grids)
     drawings = "\n".join(
         f'<figure class="drawing">{inline(drawing)}<figcaption>{escape(drawing.title)}</figcaption></figure>'
         for drawing in section.drawings

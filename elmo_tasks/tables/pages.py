@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from elmo_tasks.report.drawing import Drawing, draw, style
-from elmo_tasks.report.figures import line_figure, weights_figure
+from elmo_tasks.report.figures import CAPTIONS, line_figure, weights_figure
 from elmo_tasks.report.grid import Grid, latex
 from elmo_tasks.report.page import Section, page
 from elmo_tasks.report.rows import Rows, read
@@ -41,7 +41,7 @@ def _drawings(name: str, filled: Filled) -> list[Drawing]:
     with style():
         figure = line_figure(filled.panels, filled.axis) if filled.panels else weights_figure(filled.mixes)
         assert figure is not None
-        return [draw(name, filled.grid.title, figure)]
+        return [draw(name, CAPTIONS[filled.axis if filled.panels else "weights"], figure)]
 
 
 def latex_files(grids: Iterable[Grid]) -> dict[str, str]:

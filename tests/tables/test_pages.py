@@ -29,6 +29,7 @@ def test_figures_stand_below_their_tables_each_with_ids_of_its_own() -> None:
     weights = Filled([], Grid("Weights", [], [], []), mixes=(Mix("SNLI", "input", [0.1, 0.7, 0.2], 1.5, 3),))
     found = html_page([epochs, Filled([], GRID), weights, epochs], [])
     sections = found.split("<section ")[1:]
+    assert [section.count("Epochs") for section in sections] == [1, 0, 0, 1, 0]  # the title once, as a heading
     assert ["<svg" in section for section in sections] == [True, False, True, True, False]
     assert "0.700" in sections[2]
     ids = re.findall(r' id="([^"]+)"', found)

@@ -7,12 +7,14 @@ from pathlib import Path
 from elmo_tasks.errors import UserError
 from elmo_tasks.report.grid import Grid, markdown
 from elmo_tasks.report.rows import Rows, read
-from elmo_tasks.report.tables import layers_table, mix_table, results_table
+from elmo_tasks.report.tables import layers_table, mix_table, perplexity_table, results_table
 
 
 def all_tables(rows: Rows) -> list[Grid]:
     """The tables of a folder of rows."""
-    return [results_table(rows.finished), mix_table(rows.finished), layers_table(rows.finished)]
+    perplexities = perplexity_table(rows.finished)
+    tables = [results_table(rows.finished), mix_table(rows.finished), layers_table(rows.finished)]
+    return [*tables, perplexities] if perplexities.lines else tables
 
 
 def text(rows: Rows) -> str:

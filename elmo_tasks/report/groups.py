@@ -29,6 +29,8 @@ def groups(rows: Iterable[Row]) -> list[tuple[Setting, list[Row]]]:
 def setting(row: Row) -> Setting:
     """What every table says of a row first."""
     train = row["data"]["train"]
+    if row["elmo"] is None:
+        return row["task"], row["data"]["name"], row["scale"], f"{train['positions']:,} positions"
     used = f"{train['used']:,}" + ("" if train["used"] == train["original"] else f" of {train['original']:,}")
     return row["task"], row["data"]["name"], row["scale"], used
 

@@ -8,12 +8,12 @@ from elmo_tasks.report.figures import figures
 from elmo_tasks.report.grid import latex
 from elmo_tasks.report.page import Section, page
 from elmo_tasks.report.rows import Rows
-from elmo_tasks.report.tables import layers_table, mix_table, results_table
+from elmo_tasks.report.tables import layers_table, mix_table, perplexity_table, results_table
 
 
 def latex_files(rows: Rows) -> dict[str, bytes]:
     """``NAME.tex`` for each table."""
-    tables = {"scores": results_table, "weights": mix_table, "layers": layers_table}
+    tables = {"scores": results_table, "weights": mix_table, "layers": layers_table, "perplexities": perplexity_table}
     return {f"{name}.tex": latex(table(rows.finished)).encode("utf-8") for name, table in tables.items()}
 
 
@@ -37,6 +37,7 @@ def page_of(rows: Rows, drawings: list[Drawing]) -> str:
         Section("Training curves", [], pick("epochs")),
         Section("Layer weights", [mix_table(rows.finished)], pick("weights")),
         Section("Layer store", [layers_table(rows.finished)]),
+        Section("Training of biLMs", [grid for grid in [perplexity_table(rows.finished)] if grid.lines]),
     ]
     return page([section for section in sections if section.grids or section.drawings], rows)
 

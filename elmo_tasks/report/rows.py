@@ -13,7 +13,12 @@ from elmo_tasks.results import fingerprint, read_row
 
 Row = dict[str, Any]
 
-_BESIDE = {"squad": ["exact_match"], "coref": ["muc_f1", "b_cubed_f1", "ceaf_e_f1"]}  # reported beside the main score
+# What is reported beside the main score.
+_BESIDE = {
+    "lm": ("forward", "backward"),
+    "squad": ["exact_match"],
+    "coref": ["muc_f1", "b_cubed_f1", "ceaf_e_f1"],
+}
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,6 @@ OF_FINISHED: dict[str, Rule] = {
     "scale": NAME,
     "data.name": NAME,
     "data.digest": NAME,
-    "data.train.original": ("a whole number, 1 or more", lambda value: _count(value) and value > 0),
-    "data.train.used": ("a whole number, 1 or more", lambda value: _count(value) and value > 0),
     "metric": NAME,
     "scores.dev": MAPPING,
     "seconds.layers": ("a finite number", _number),
@@ -131,6 +134,14 @@ OF_FINISHED: dict[str, Rule] = {
     "elmo": ("a mapping or null", lambda value: value is None or _mapping(value)),
     "bilm": ("a mapping or null", lambda value: value is None or _mapping(value)),
 }
+POSITIVE: Rule = ("a whole number, 1 or more", lambda value: _count(value) and value > 0)
+OF_TASK: dict[str, Rule] = {"data.train.original": POSITIVE, "data.train.used": POSITIVE}
+OF_TEXT: dict[str, Rule] = {  # of a biLM's training
+    "data.train.positions": POSITIVE,
+    "data.vocabulary": POSITIVE,
+    "config.task.lm.text": NAME,
+}
+OF_START: dict[str, Rule] = {"start.init": NAME, "before.perplexity": ("a finite number", _number)}
 OF_ELMO: dict[str, Rule] = {
     "elmo.placement": ("none, input, output or both", lambda value: value in ("none", "input", "output", "both")),
     "elmo.mix": NAME,
@@ -170,8 +181,10 @@ def check(row: Row, path: Path) -> None:
         _apply(OF_ENSEMBLE, row, path)
     elif _trained(row):
         _apply(OF_RUN, row, path)
-    if row["elmo"] is not None:
-        _apply(OF_ELMO, row, path)
+    if row["elmo"] is None:
+        _apply(OF_TEXT | (OF_START if row.get("start") is not None else {}), row, path)
+    else:
+        _apply(OF_TASK | OF_ELMO, row, path)
         _check_places(row, path)
         if row["elmo"]["placement"] != "none" or row["bilm"] is not None:
             _apply(OF_BILM, row, path)

@@ -56,6 +56,24 @@ def make_row() -> Callable[..., Row]:
     return make
 
 
+@pytest.fixture(scope="session")
+def make_lm_row(make_row: Callable[..., Row]) -> Callable[..., Row]:
+    """``make_lm_row(seed, before, after)``: a finished training of a biLM; ``before=None`` if it began with chance."""
+
+    def make(seed: int, before: float | None, after: float) -> Row:
+        row = make_row(seed, after, task="lm", placement="none")
+        perplexities = {"perplexity": after, "forward": after - 1, "backward": after + 1}
+        row |= {"elmo": None, "metric": "perplexity", "scores": {"dev": perplexities}}
+        row["data"] |= {"train": {"positions": 5000}, "vocabulary": 2000}
+        row["config"]["task"]["lm"] = {"text": "snli"}
+        row["curve"] = [{"epoch": 1, "step": 5, "dev": perplexities}]
+        if before is not None:
+            row |= {"start": {"init": "mini"}, "before": {"perplexity": before}}
+        return row
+
+    return make
+
+
 @pytest.fixture
 def write_rows(tmp_path: Path) -> Callable[..., Path]:
     """Writes rows into a folder, as a run does, and returns the folder."""

@@ -63,11 +63,11 @@ def hostile(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def rows(make_row: MakeRow) -> Rows:
+def rows(make_row: MakeRow, make_lm_row: MakeRow) -> Rows:
     failed = {"schema": 1, "status": "failed", "run_id": "f", "task": "ner", "error": HOSTILE, "config": 3}
     finished = [make_row(seed, [10.0, 20.0 + seed], placement=p) for seed in (1, 2) for p in ("none", "both")]
-    lm = make_row(9, 30.0, task="lm", placement="none")
-    lm["elmo"] = None
+    lm = make_lm_row(9, 120.0, 30.0)
+    lm["start"]["init"] = lm["config"]["task"]["lm"]["text"] = HOSTILE
     return Rows([*finished, hostile(make_row(3, [5.0, 7.0])), lm], [failed], [f"a.json: {HOSTILE}"])
 
 

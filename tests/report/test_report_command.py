@@ -58,7 +58,11 @@ def test_everything_is_written_where_it_was_asked_for(
     report(folder, "--html", out / "r.html", "--latex", out / "tex", "--figures", out / "figures")
     names = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
     figures = [f"figures/{name}.{suffix}" for name in ("epochs", "weights") for suffix in ("png", "svg")]
-    assert names == [*figures, "r.html", "tex/layers.tex", "tex/scores.tex", "tex/weights.tex"]
+    assert names == [
+        *figures,
+        "r.html",
+        *(f"tex/{name}.tex" for name in ("layers", "perplexities", "scores", "weights")),
+    ]
     printed = capsys.readouterr()
     assert sorted(printed.out.split()) == [str(out / name) for name in names]
     assert printed.err.startswith(f"left out: {folder}/broken.json: not a readable row")

@@ -76,6 +76,28 @@ def test_a_row_that_cannot_be_relied_on_is_named_and_left_out(
     assert text(rows).endswith("\n\n1 file left out as no usable row.")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("data.train.positions", ..., "data.train.positions is missing"),
+        ("data.vocabulary", 0, "data.vocabulary must be a whole number, 1 or more, found 0"),
+        ("config.task.lm", ..., "config.task.lm.text is missing"),
+        ("before", None, "before.perplexity is missing"),
+        ("before.perplexity", float("inf"), "before.perplexity must be a finite number, found inf"),
+        ("start.init", 3, "start.init must be a printable name, found 3"),
+        ("scores.dev.backward", ..., "scores.dev.backward is missing"),
+    ],
+)
+def test_a_training_of_a_bilm_that_cannot_be_relied_on_is_left_out(
+    make_lm_row: MakeRow, write_rows: WriteRows, key: str, value: Any, sentence: str
+) -> None:
+    good = make_lm_row(1, 100.0, 50.0)
+    rows = read(write_rows(good, changed(make_lm_row(2, 100.0, 50.0), key, value)))
+    assert rows.finished == [good]
+    (left_out,) = rows.left_out
+    assert sentence in left_out
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "\xff", '{"schema": 1}'])
 def test_a_file_that_is_no_row_is_left_out(make_row: MakeRow, write_rows: WriteRows, content: str) -> None:
     folder = write_rows(make_row(1, 80.0))

@@ -4,8 +4,10 @@ import pytest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.report import markdown, renew
+from elmo_tasks.report.document import all_tables
 from elmo_tasks.report.grid import Grid
-from elmo_tasks.report.tables import layers_table, mix_table, results_table
+from elmo_tasks.report.rows import Rows
+from elmo_tasks.report.tables import layers_table, mix_table, perplexity_table, results_table
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -113,3 +115,13 @@ def test_only_what_is_between_the_markers_is_renewed() -> None:
     assert renew(f"a{BEGIN}old{END}b", "new") == f"a{BEGIN}\n\nnew\n\n{END}b"
     with pytest.raises(UserError, match="has no"):
         renew("a", "new")
+
+
+def test_trainings_of_bilms_have_a_table_of_their_own_if_there_are_any(make_row: Any, make_lm_row: Any) -> None:
+    rows = [make_lm_row(2, None, 50.0), make_row(1, 80.0), make_lm_row(1, 120.25, 40.0)]
+    assert perplexity_table(rows).lines == [
+        ["local", "snli", "cpu", "5,000 positions", "2,000", "1", "mini", "120.2", "40.0", "39.0", "41.0"],
+        ["local", "snli", "cpu", "5,000 positions", "2,000", "2", "-", "-", "50.0", "49.0", "51.0"],
+    ]
+    assert [grid.title for grid in all_tables(Rows(rows, [], []))][3:] == [perplexity_table(rows).title]
+    assert len(all_tables(Rows([rows[1]], [], []))) == 3

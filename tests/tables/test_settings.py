@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.config import science, slug
 from elmo_tasks.errors import UserError
 from elmo_tasks.results import fingerprint
 from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.settings import identity, setting
+from elmo_tasks.train import identify
 
 REPO = Path(__file__).parents[2]
 ROWS = [json.loads(path.read_text("utf-8")) for path in sorted((REPO / "experiments" / "rows").glob("*.json"))]
@@ -45,8 +45,9 @@ def test_runs_of_today_s_configuration_keep_the_names_that_they_had() -> None:
             continue  # rows older than some keys have had other names since then
         assert config["elmo"].pop("gamma") == "learned"
         config["elmo"]["gamma"] = "learned"
-        part = science(config | {"seed": row["seed"]}, {"data_digest": row["data"]["digest"], "bilm": row["bilm"]})
-        assert row["run_id"] == f"{row['task']}-{slug(config)}-s{row['seed']}-{fingerprint(part)}"
+        assert row["run_id"] == identify(
+            config | {"seed": row["seed"]}, row["data"]["digest"], row["bilm"], row.get("start")
+        )
         same += 1
     assert same > 57
 

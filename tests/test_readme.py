@@ -1,6 +1,9 @@
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,30 @@ def test_each_run_of_the_readme_composes_to_a_valid_configuration(command: str) 
     first_of_sweep = [re.sub(r"=([^=,\[]+),.*", r"=\1", word) for word in words]
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
         validate(compose("config", first_of_sweep))
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("python -m ")])
+def test_each_module_of_the_readme_runs(command: str, tmp_path: Path) -> None:
+    """On the bundled sample; what would train for hours only says what it would run."""
+    text = tmp_path / "text.txt"
+    text.write_text("The river burst its bank .\nThe bank lent him money .\n")
+    places = {"DIR": str(tmp_path), "FILE": str(text), "TEXT": str(text), "OUT.hdf5": "out.hdf5"}
+    places |= {"experiments/rows": str(REPO / "experiments" / "rows"), "--run": "--missing"}
+    words = [places.get(word, re.sub("DIR", str(tmp_path), word)) for word in shlex.split(command)[1:]]
+    if {"experiments.claims", "experiments.paper"} & set(words):
+        words.append("tasks=ner")  # every cell is a configuration to be composed
+    words = [word for word in words if not word.startswith(("data.root=", "bilm"))]  # what is not here
+    (tmp_path / "README.md").write_text(README)
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPO)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 def test_the_python_example_runs() -> None:

@@ -198,7 +198,12 @@ def test_killed_half_way_its_runs_end_too_and_it_goes_on_from_there(stand_in: Pa
         f"folder = Path({str(stand_in)!r})\n"
         "jobs.run_jobs([job(1), job(2), job(3)], at_a_time=2, logs=folder / 'logs', extra=extra(folder), launcher=())"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=REPO, env={**os.environ, "PYTHONPATH": str(REPO)})
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=REPO,
+        env={**os.environ, "PYTHONPATH": str(REPO)},
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # background jobs of a shell ignore Ctrl-C
+    )
     started, deadline = stand_in / "started", time.monotonic() + 60
     while not started.exists() or len(started.read_text().splitlines()) < 3:
         assert time.monotonic() < deadline

@@ -33,7 +33,8 @@ class Cell:
         rows: by seed.
         marks: keys of :data:`MARKS`.
         paper: the paper's value.
-        needs_weights: whether rows are not enough, since another cell reads the biLM that the runs left behind.
+        needs_weights: whether the runs are to be made again, since another cell reads the biLM that they leave behind
+            and it is not here.
     """
 
     setting: Setting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.tables.cells import Cell, find_cell
@@ -19,7 +20,8 @@ HEADER = ["", "perplexity before", "perplexity after", "score before", "score af
 def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid]:
     """Cells and table of a fine-tuning.
 
-    A task's runs with the fine-tuned biLM name its folder, so that they can be asked for when it has been trained.
+    A task's runs with the fine-tuned biLM name its folder, so that they can be asked for when it has been trained and
+    is here.
     """
     lines, cells, tests = [], list[Cell](), []
     for line in shown(declared.lines, choice):
@@ -28,9 +30,10 @@ def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[l
         lm = find_cell(rows, setting((*choice.overrides, *overrides)), split="dev", seeds=(1,))
         before = find(rows, choice, line.overrides, split="dev", seeds=declared.seeds)
         after = _after(line, task, lm.rows.get(1), rows, choice, declared.seeds)
-        if after is not None and after.missing:
+        if after is not None and after.missing and not Path(after.setting.config["bilm"]["path"]).is_dir():
             lm = replace(lm, needs_weights=True)
-        cells += [lm, before, *([] if after is None else [after])]
+        asked = [] if after is None or lm.needs_weights else [after]
+        cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         if after is not None and after.rows and before.rows:
             tests.append(f"{line.label}, after against before: {compare_cells(after, before)}")

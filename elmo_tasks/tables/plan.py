@@ -88,7 +88,7 @@ def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
     for seed in cell.seeds:
         run_id = members.rows[seed]["run_id"] if seed in members.rows else ""
         has_row = (store / f"{run_id}.json").is_file()
-        if not (has_row and (runs / run_id / "model.safetensors").is_file()):
+        if cell.needs_weights or not (has_row and (runs / run_id / "model.safetensors").is_file()):
             wanted[seed] = has_row
     return wanted
 

@@ -70,18 +70,19 @@ def test_nothing_is_made_up_where_there_is_no_row(tmp_path: Path) -> None:
     assert filled(tmp_path).grid.lines == [["NER", *paper, "missing", "missing", "missing"]]
 
 
-def test_the_task_with_the_new_bilm_is_asked_for_once_there_is_one(tmp_path: Path, write: Any, capsys: Any) -> None:
-    lm = f"{' '.join(LM)} seed=1"
+def test_the_task_with_the_new_bilm_is_asked_for_once_it_is_here(
+    tmp_path: Path, write: Any, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lm, folder = f"{' '.join(LM)} seed=1", tmp_path / "runs" / "lm" / "bilm"
     assert missing(tmp_path, capsys) == [lm, f"{NER} seed=1", f"{NER} seed=2"]
     write_tuned(write)
     write_task(write, NER, digest="b1", scores=(80.0, 82.0))
-    tuned = [f"{' '.join(TUNED)} seed={seed}" for seed in (1, 2)]
-    assert missing(tmp_path, capsys) == [f"{lm} force=true", *tuned]  # its weights are gone
-    (tmp_path / "runs" / "lm").mkdir(parents=True)
-    (tmp_path / "runs" / "lm" / "model.safetensors").touch()
-    assert missing(tmp_path, capsys) == tuned
+    assert missing(tmp_path, capsys) == [f"{lm} force=true"]  # only its row is here
+    folder.mkdir(parents=True)
+    assert missing(tmp_path, capsys) == [f"{' '.join(TUNED)} seed={seed}" for seed in (1, 2)]
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
-    (tmp_path / "runs" / "lm" / "model.safetensors").unlink()
+    folder.rmdir()
     assert missing(tmp_path, capsys) == ["nothing is missing"]  # the weights have done their work
 
 

@@ -9,8 +9,7 @@ from elmo_tasks.report.grid import Grid
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import FineTuning, Line
 from elmo_tasks.tables.measure import Choice, compare_cells, find, paper_value, shown, tasks_of
-from elmo_tasks.tables.paper import Value
-from elmo_tasks.tables.render import cell_text, legend, setting_note
+from elmo_tasks.tables.render import beside, cell_text, legend, setting_note
 from elmo_tasks.tables.rows import Row, Rows
 from elmo_tasks.tables.settings import setting
 
@@ -57,16 +56,12 @@ def _after(line: Line, task: str, tuned: Row | None, rows: Rows, choice: Choice,
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
     papers = [paper_value(declared.paper, line, key) for key in ("before", "after")]
     if not lm.rows:
-        return [f"missing{_beside(paper)}" for paper in papers]
+        return [f"missing{beside(None, paper)}" for paper in papers]
     row = lm.rows[1]
     found = [row["before"]["perplexity"], row["scores"]["dev"]["perplexity"]]
     marks = f" [{''.join(lm.marks)}]" if lm.marks else ""
-    return [f"{ours:.1f}{marks}{_beside(paper)}" for ours, paper in zip(found, papers, strict=True)]
-
-
-def _beside(paper: Value | None) -> str:
-    """No difference: perplexities of two vocabularies are not to be compared."""
-    return "" if paper is None else f"; paper {paper}"
+    # without the difference to the paper: perplexities of two vocabularies are not to be compared
+    return [f"{ours:.1f}{marks}{beside(None, paper)}" for ours, paper in zip(found, papers, strict=True)]
 
 
 def _scores(before: Cell, after: Cell | None) -> list[str]:

@@ -47,20 +47,21 @@ def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:
     gain = measured.gain(line, column)
     unit = " %" if column.relative else ""
     ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
-    return ours + _beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
+    return ours + beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
 
 
 def cell_text(cell: Cell) -> str:
     """``66.64 ± 0.91 (3) [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, the paper, the difference."""
     if cell.mean is None:
-        return "missing" + ("" if "f" not in cell.marks else " [f]") + _beside(None, cell.paper)
+        return "missing" + ("" if "f" not in cell.marks else " [f]") + beside(None, cell.paper)
     spread = "" if cell.sd is None else f" ± {cell.sd:.2f}"
     n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
     marks = f" [{''.join(cell.marks)}]" if cell.marks else ""
-    return f"{cell.mean:.2f}{spread} ({n}){marks}{_beside(cell.mean, cell.paper)}"
+    return f"{cell.mean:.2f}{spread} ({n}){marks}{beside(cell.mean, cell.paper)}"
 
 
-def _beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
+def beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
+    """The paper's value and how far ours is from it, to stand behind ours; nothing where the paper has none."""
     if paper is None:
         return ""
     return f"; paper {paper}{unit}" + ("" if ours is None else f" ({ours - paper.v:+.2f})")

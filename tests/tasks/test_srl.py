@@ -9,8 +9,11 @@ from elmo_tasks.data.conll2012 import FRAMESET, read_documents
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.srl import SrlItem, SrlReader
 from elmo_tasks.data.words import WordVectors
+from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.srl_f1 import SrlF1
+from elmo_tasks.models.srl_lstm import SrlLstm, SrlOutput
+from elmo_tasks.nn.embedding import WordEmbedding
 
 BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "srl"
 
@@ -242,3 +245,24 @@ def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, s
     assert reader.left_out == left_out
     metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
+
+
+def test_certain_scores_decode_to_gold_and_score_100(read):
+    reader, metric = SrlReader(max_training_tokens=100), SrlF1()
+    model = SrlLstm(
+        words=WordEmbedding(torch.randn(9, 6), trainable=True),
+        elmo=Elmo(placement="none", n_layers=3, dim=4, dropout=0.5),
+        tags=reader.model_parts(read(conll([SAID, RAINED]), "train", reader))["tags"],
+        indicator_dim=2,
+        hidden=5,
+        n_layers=3,
+        dropout=0.5,
+    )
+    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    scores = torch.zeros(*batch.real.shape, batch.tags.shape[1], len(reader.tags))
+    scores[batch.real] = 50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float()
+    decoded = model.decode(SrlOutput(scores), batch)
+    assert decoded == [item.gold["tags"] for item in ITEMS]
+    assert model.loss(SrlOutput(scores), batch) < 1e-6
+    metric.update(decoded, batch.gold)
+    assert metric.compute()["f1"] == 100

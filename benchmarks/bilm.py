@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from memory import peak_megabytes
+from machine import ceiling, peak_megabytes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -124,15 +124,6 @@ def relative_errors(found: Sequence[Tensor], exact: Sequence[Tensor]) -> list[fl
     of_errors = torch.cat([(a - b).square().mean(dim=2) for a, b in zip(found, exact, strict=True)], dim=1)
     of_numbers = torch.cat([x.square().mean(dim=2) for x in exact], dim=1)
     return (of_errors.mean(dim=1) / of_numbers.mean(dim=1)).sqrt().tolist()
-
-
-def ceiling() -> float:
-    """GFLOP/s of a large product, the faster way of this machine."""
-    from elmo_tasks.nn.linear import product
-
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
-    best = min(seconds(partial(f, a, b))[0] for f in (torch.mm, product) for _ in range(8))
-    return 2 * 2048**3 / best / 1e9
 
 
 def flops(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torchcrf
+from machine import ceiling
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -82,6 +83,20 @@ class PlainAlternatingLSTM(nn.Module):
         return x
 
 
+def print_share_of_products(ours: float, plain: float, gflop: float) -> None:
+    """How much of a time the products must take: no exact way can be faster than they are."""
+    best = ceiling()
+    rate, alone = 1000 * gflop / ours, 1000 * gflop / best
+    print(f"{'':8}{gflop:.0f} GFLOP, {rate:.0f} GFLOP/s: {rate / best:.0%} of the best products ({best:.0f})", end="; ")
+    print(f"nothing but products: {alone:.0f} ms, {plain / alone:.2f} times", flush=True)
+
+
+def gflop_of_alternating_lstm(width: int, hidden: int, n_layers: int, n_tokens: int) -> float:
+    """Of the products, forward and backward: six maps of the input and five of the hidden state in each layer."""
+    of_layers = 6 * hidden * (width + (n_layers - 1) * hidden) + 5 * hidden**2 * n_layers
+    return 3 * 2 * of_layers * n_tokens / 1e9
+
+
 def print_alternating_lstm() -> None:
     for n_texts, n_tokens, width, hidden, n_layers in ((80, 30, 200, 300, 8), (80, 25, 100, 100, 4)):
         ours = AlternatingLSTM(width, hidden, n_layers, dropout=0.0)
@@ -95,6 +110,7 @@ def print_alternating_lstm() -> None:
             times = best_ms(partial(forward_and_backward, ours, x, mask), partial(forward_and_backward, plain, x, mask))
             difference = float((ours(x, mask) - plain(x, mask)).abs().max().detach())
             line(f"LSTM {n_layers} x {hidden}, {n_texts} x {n_tokens}, {name}", *times, difference, int(lengths.sum()))
+            print_share_of_products(*times, gflop_of_alternating_lstm(width, hidden, n_layers, int(lengths.sum())))
 
 
 def print_gru() -> None:

@@ -18,7 +18,7 @@ from itertools import islice
 
 import torch
 from bilm import SAMPLE, SIZES
-from memory import peak_megabytes
+from machine import ceiling, peak_megabytes
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
@@ -29,7 +29,6 @@ from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary, Shards
 from elmo_tasks.data.lm import LmBatch, LmData
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.nn.linear import product
 
 VOCABULARY, SAMPLES, WINDOW, DROPOUT = 50_000, 2048, 20, 0.1
 N_WARM_UP = 2
@@ -37,17 +36,6 @@ N_WARM_UP = 2
 
 def cpu_seconds() -> float:
     return time.process_time() / torch.get_num_threads()
-
-
-def ceiling() -> float:
-    """GFLOP/s of a large product, the faster way of this machine."""
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
-    times = []
-    for multiply in (torch.mm, product) * 6:
-        start = cpu_seconds()
-        multiply(a, b)
-        times.append(cpu_seconds() - start)
-    return 2 * 2048**3 / min(times) / 1e9
 
 
 def windows(n_rows: int) -> Iterator[LmBatch]:
@@ -102,7 +90,7 @@ def main(arguments: list[str]) -> None:
     settings = dict(argument.split("=", 1) for argument in arguments)
     n_rows, n_steps = int(settings.get("rows", 128)), int(settings.get("steps", 8))
     keep_large_blocks()
-    peak = ceiling()
+    peak = ceiling(cpu_seconds)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, products at {peak:.0f} GFLOP/s at best")
     for size in settings.get("size", "mini,small").split(","):
         torch.manual_seed(0)
@@ -117,7 +105,7 @@ def main(arguments: list[str]) -> None:
             if number >= N_WARM_UP:
                 seconds.append(cpu_seconds() - start)
                 parts = flops(options, batch)
-        peak = max(peak, ceiling())
+        peak = max(peak, ceiling(cpu_seconds))
         total, median = sum(parts.values()), statistics.median(seconds)
         shares = ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
         print(

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
-from memory import peak_megabytes
+from machine import peak_megabytes
 from torch import nn
 
 from elmo_tasks.allocator import keep_large_blocks

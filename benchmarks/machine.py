@@ -1,0 +1,28 @@
+"""What the machine can do, and what memory the process took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from elmo_tasks.nn.linear import product
+
+
+def peak_megabytes() -> float:
+    """The largest resident memory of this process so far (Linux; its ru_maxrss would include the parent's)."""
+    status = Path("/proc/self/status").read_text("utf-8")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+def ceiling(clock: Callable[[], float] = time.perf_counter) -> float:
+    """GFLOP/s of a large product, the faster way of this machine."""
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    times = []
+    for multiply in (torch.mm, product) * 8:
+        start = clock()
+        multiply(a, b)
+        times.append(clock() - start)
+    return 2 * 2048**3 / min(times) / 1e9

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, Sentence, read_documents
+from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
 from elmo_tasks.data.tags import iob2
 from elmo_tasks.errors import UserError
 
@@ -97,7 +97,7 @@ class SrlReader:
         n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
         if n_columns != len(at):
             raise UserError(f"{sentence.where()}: {len(at)} predicates but {n_columns} columns of arguments")
-        lemmas = [sentence.rows[k][LEMMA] for k in at]
+        lemmas = [_name(sentence.rows[k]) for k in at]
         tags = [self._tags(sentence, FIRST_ARGUMENTS + n, k, split) for n, k in enumerate(at)]
         return Gold(number=number, predicates=at, lemmas=lemmas, tags=tags)
 
@@ -144,3 +144,12 @@ class SrlReader:
             tags=padded,
             gold=[item.gold for item in items],
         )
+
+
+def _name(row: list[str]) -> str:
+    """What the scorer is told of a predicate: its lemma, or its word where it has none.
+
+    In its files a ``-`` says that no predicate is here, and white space ends a column.
+    """
+    names = (name for name in (row[LEMMA], row[WORD]) if name != "-" and not re.search(r"\s", name))
+    return next(names, "_")

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,26 @@ def test_a_sentences_layers_are_computed_and_stored_once_for_all_its_predicates(
     assert tuple(batch.text.layers.shape) == (3, tiny_bilm.n_layers, 5, tiny_bilm.dim)
     assert int(batch.real.sum()) == len(batch.predicates) == len(batch.tags) == 5
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "lemma", "name"),
+    [
+        ("said", "say", "say"),
+        ("said", "-", "said"),
+        ("said", "say\u00a0so", "said"),
+        ("-", "-", "_"),
+        ("-", "say\x0bso", "_"),
+        ("sa\u2003id", "-", "_"),
+    ],
+)
+def test_a_predicate_is_named_in_the_scorers_files_so_that_it_is_one_there(read, word, lemma, name):
+    items, metric = read(conll([SAID]).replace("\tsaid\tX\t*\tsay\t", f"\t{word}\tX\t*\t{lemma}\t")), SrlF1()
+    metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
+    for content in metric.files().values():
+        rows = [re.split(r"\s+", line) for line in content[:-2].split("\n")]
+        assert [row[0] for row in rows] == ["-", name, "-", "leave", "-"]
+        assert {len(row) for row in rows} == {3}
 
 
 def labels_of(items):

@@ -16,7 +16,8 @@ from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Se
 from elmo_tasks.data.tags import iob2
 from elmo_tasks.errors import UserError
 
-_LABEL = re.compile(r"[A-Z0-9]+(?:-[A-Z0-9]+)*")
+_LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
+"""PropBank's: ARG0 to ARG5, ARGA, ARGM, each with suffixes (ARGM-TMP, ARG1-DSP); C- goes on with one, R- refers to one."""
 
 
 class Gold(TypedDict):
@@ -96,21 +97,27 @@ class SrlReader:
         at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset != "-"]
         n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
         if n_columns != len(at):
-            raise UserError(f"{sentence.where()}: {len(at)} predicates but {n_columns} columns of arguments")
+            raise UserError(
+                f"{sentence.where()}: {_n(len(at), 'predicate')} but {_n(n_columns, 'column')} of arguments"
+            )
         lemmas = [_name(sentence.rows[k]) for k in at]
         tags = [self._tags(sentence, FIRST_ARGUMENTS + n, k, split) for n, k in enumerate(at)]
         return Gold(number=number, predicates=at, lemmas=lemmas, tags=tags)
 
     def _tags(self, sentence: Sentence, column: int, predicate: int, split: str) -> list[str]:
         spans = sentence.spans(column)
-        if not any(start <= predicate < stop for start, stop, label in spans if label == "V"):
-            raise UserError(
-                f"{sentence.where(predicate)}: no V in column {column + 1}, "
-                f"which is that of the predicate {sentence.tokens[predicate]!r}"
-            )
+        of_predicate = f"in column {column + 1}, which is that of the predicate {sentence.tokens[predicate]!r}"
+        verbs = [(start, stop) for start, stop, label in spans if label == "V"]
+        if not any(start <= predicate < stop for start, stop in verbs):
+            raise UserError(f"{sentence.where(predicate)}: no V {of_predicate}")
+        if len(verbs) > 1:
+            raise UserError(f"{sentence.where(verbs[1][0])}: a second V {of_predicate}; expected C-V for its other parts")
         for start, _, label in spans:
             if not _LABEL.fullmatch(label):
-                raise UserError(f"{sentence.where(start)}: unknown label {label!r}; expected such as ARG0 or ARGM-TMP")
+                raise UserError(
+                    f"{sentence.where(start)}: unknown label {label!r}; expected one of PropBank's, such as ARG0, "
+                    "ARGM-TMP, R-ARG0 or C-V"
+                )
             if split == "train":
                 self.labels.add(label)
             elif label not in self.labels:
@@ -144,6 +151,10 @@ class SrlReader:
             tags=padded,
             gold=[item.gold for item in items],
         )
+
+
+def _n(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _name(row: list[str]) -> str:

@@ -93,7 +93,7 @@ def test_a_folder_is_one_split_and_its_sentences_are_counted_on(tmp_path):
 def test_the_model_is_told_the_tags_of_all_training_labels(read):
     reader = SrlReader(max_training_tokens=4)
     items = read(conll([SAID, RAINED]), "train", reader)
-    read(conll([SAID.replace("ARG1", "ARG9")]), "dev", reader)
+    read(conll([SAID.replace("ARG1", "ARG5")]), "dev", reader)
     tags = ["O", "B-ARG0", "I-ARG0", "B-ARG1", "I-ARG1", "B-ARGM-TMP", "I-ARGM-TMP", "B-V", "I-V"]
     assert reader.model_parts(items[:1]) == {"tags": tags}
 
@@ -105,11 +105,10 @@ def test_the_model_is_told_the_tags_of_all_training_labels(read):
         (SAID.replace("*)       (V*)", "*)       *"), 11, "no V in column 13, .* the predicate 'left'"),
         (SAID.replace("(V*)     *", "(C-V*)   *"), 9, "no V in column 12, .* 'said'"),
         (RAINED.replace("(V*", "*").replace("*)\nnow", "*\nnow").replace("ARGM-TMP", "V"), 9, "no V .* 'rained'"),
-        (SAID.replace("say   01", "say   -"), 8, "1 predicates but 2 columns of arguments"),
-        (GOOD_NIGHT.replace("night - -", "night night 01"), 8, "1 predicates but 0 columns of arguments"),
-        (SAID.replace("ARG1", "Arg1"), 10, "unknown label 'Arg1'; expected such as ARG0 or ARGM-TMP"),
-        (SAID.replace("ARG1", "ARG1-"), 10, "unknown label 'ARG1-'"),
-        (SAID.replace("ARG1", "ARG1_X"), 10, "unknown label 'ARG1_X'"),
+        (SAID.replace("say   01", "say   -"), 8, "1 predicate but 2 columns of arguments"),
+        (GOOD_NIGHT.replace("night - -", "night night 01"), 8, "1 predicate but 0 columns of arguments"),
+        (SAID.replace("*        *\n", "*        (V*)\n"), 12, "a second V in column 13, .* 'left'; expected C-V"),
+        (SAID.replace("ARG1", "V"), 10, "a second V in column 12, .* 'said'; expected C-V"),
         (SAID.replace("*)       (V*)", "*        (V*)"), 10, "the span ARG1 is not closed"),
     ],
 )
@@ -117,6 +116,34 @@ def test_the_model_is_told_the_tags_of_all_training_labels(read):
 def test_bad_annotation_is_refused_with_file_and_line(read, split, sentence, line, said):
     with pytest.raises(UserError, match=rf"{split}\.conll:{line}: {said}"):
         read(conll([RAINED.replace("ARGM-TMP", "ARG1"), sentence]).replace("\n\n", "\n\n\n", 1), split)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("BANANA", "Arg1", "arg1", "ARG", "ARG6", "ARG9", "ARG10", "ARGB", "ARG1-", "ARG1_X", "ARG1-dsp", "ARG1-2"),
+        *("ARGM-", "-ARG1", "ARGM-TMP-", "A1", "AM-TMP", "TMP", "X-ARG1", "C-", "R-V", "C-R-ARG1", "R-BANANA", "rel"),
+    ],
+)
+def test_a_label_that_is_none_of_propbanks_is_refused_with_file_and_line(tmp_path, read, label):
+    with pytest.raises(UserError) as error:
+        read(conll([SAID.replace("ARG1", label)]))
+    assert str(error.value) == (
+        f"{tmp_path}/train.conll:4: unknown label {label!r}; expected one of PropBank's, such as ARG0, ARGM-TMP, "
+        "R-ARG0 or C-V"
+    )
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("ARG0", "ARG1", "ARG2", "ARG3", "ARG4", "ARG5", "ARGA", "ARGM", "ARGM-TMP", "ARGM-PRX", "ARG1-DSP", "C-V"),
+        *("C-ARG1", "R-ARG5", "R-ARGM-LOC", "C-ARGM-DSP", "C-ARG1-DSP", "ARGM-ADV-CXN"),
+    ],
+)
+def test_propbanks_labels_are_read(read, label):
+    (item,) = read(conll([SAID.replace("ARG1", label)]))
+    assert item.gold["tags"][0] == ["B-ARG0", "B-V", f"B-{label}", f"I-{label}", "O"]
 
 
 def test_labels_that_training_lacks_are_counted_and_stay_in_the_gold(read):

@@ -17,7 +17,7 @@ from elmo_tasks.data.tags import iob2
 from elmo_tasks.errors import UserError
 
 _LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
-"""PropBank's: ARG0 to ARG5, ARGA, ARGM, each with suffixes (ARGM-TMP, ARG1-DSP); C- goes on with one, R- refers to one."""
+"""PropBank's: ARG0 to ARG5, ARGA, ARGM, with suffixes or without (ARGM-TMP, ARG1-DSP); C- goes on, R- refers back."""
 
 
 class Gold(TypedDict):
@@ -111,7 +111,7 @@ class SrlReader:
         if not any(start <= predicate < stop for start, stop in verbs):
             raise UserError(f"{sentence.where(predicate)}: no V {of_predicate}")
         if len(verbs) > 1:
-            raise UserError(f"{sentence.where(verbs[1][0])}: a second V {of_predicate}; expected C-V for its other parts")
+            raise UserError(f"{sentence.where(verbs[1][0])}: a second V {of_predicate}; expected C-V for what goes on")
         for start, _, label in spans:
             if not _LABEL.fullmatch(label):
                 raise UserError(

@@ -59,8 +59,9 @@ class SrlBatch(OnDevice):
 class SrlReader:
     """Reads sentences with all of their predicates, so that words and layers of a sentence are there once.
 
-    A predicate is a token with a frameset. ``left_out`` counts sentences without predicates, long training sentences,
-    and arguments whose label no training sentence has (they stay in the gold and count as missed).
+    A predicate is a token with a frameset. ``left_out`` counts for each split sentences without predicates, training
+    sentences that are too long, and arguments whose label no training sentence has (they stay in the gold and count as
+    missed).
 
     Args:
         max_training_tokens: training sentences with more are left out (100 in He et al., 2017).
@@ -76,17 +77,25 @@ class SrlReader:
         self.labels: set[str] = set()
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:
-        """All sentences with predicates of a file, or of a folder of ``*_conll`` files."""
+        """All sentences with predicates of a file, or of a folder of ``*_conll`` files.
+
+        Raises:
+            UserError: naming file and line for bad annotation, and the file if there is no such sentence in it.
+        """
         items: list[SrlItem] = []
-        sentences = (sentence for document in read_documents(path) for sentence in document.sentences)
-        for number, sentence in enumerate(sentences):
-            gold = self._gold(sentence, number, split)
+        n_read = 0
+        for sentence in (sentence for document in read_documents(path) for sentence in document.sentences):
+            gold = self._gold(sentence, n_read, split)
+            n_read += 1
             if not gold["predicates"]:
-                self._count("sentences without predicates")
+                self._count(f"{split} sentences without predicates")
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
-                self._count("long training sentences")
+                self._count(f"{split} sentences that are too long")
             else:
                 items.append(SrlItem(sentence.tokens, gold))
+        if not items:
+            short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
+            raise UserError(f"{path}: no {split} sentence{short} has a predicate; {_n(n_read, 'sentence')} read")
         return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SrlItem]:
@@ -121,7 +130,7 @@ class SrlReader:
             if split == "train":
                 self.labels.add(label)
             elif label not in self.labels:
-                self._count("arguments with a label that training lacks")
+                self._count(f"{split} arguments with a label that training lacks")
         return iob2(spans, len(sentence.rows))
 
     def _count(self, reason: str) -> None:
@@ -154,7 +163,7 @@ class SrlReader:
 
 
 def _n(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _name(row: list[str]) -> str:

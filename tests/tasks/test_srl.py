@@ -79,7 +79,7 @@ def read(tmp_path):
 def test_an_item_is_a_sentence_with_all_its_predicates_and_its_place_in_the_file(read, documents):
     reader = SrlReader(max_training_tokens=100)
     assert read(conll(*documents), "train", reader) == ITEMS
-    assert reader.left_out == {"sentences without predicates": 1}
+    assert reader.left_out == {"train sentences without predicates": 1}
     assert [reader.texts(item) for item in ITEMS] == [[item.tokens] for item in ITEMS]
 
 
@@ -149,24 +149,46 @@ def test_propbanks_labels_are_read(read, label):
 def test_labels_that_training_lacks_are_counted_and_stay_in_the_gold(read):
     reader = SrlReader(max_training_tokens=100)
     read(conll([SAID]), "train", reader)
+    assert read(conll([RAINED, SAID]), "test", reader)[0].gold == read(conll([RAINED]), "dev", reader)[0].gold
+    assert reader.left_out == {f"{split} arguments with a label that training lacks": 1 for split in ("test", "dev")}
     assert read(conll([RAINED, RAINED.replace("ARGM", "C-ARGM"), SAID]), "dev", reader)[0].gold["tags"] == [
         ["O", "B-V", "I-V", "B-ARGM-TMP"]
     ]
-    assert reader.left_out == {"arguments with a label that training lacks": 2}
+    assert reader.left_out["dev arguments with a label that training lacks"] == 1 + 2
 
 
-@pytest.mark.parametrize(("longest", "n_items"), [(3, 0), (4, 1), (5, 3)])
+@pytest.mark.parametrize(("longest", "n_items"), [(4, 1), (5, 3)])
 def test_long_training_sentences_are_left_out_and_counted_but_never_those_of_dev_and_test(read, longest, n_items):
     reader = SrlReader(max_training_tokens=longest)
     content = conll([SAID, RAINED, GOOD_NIGHT, SAID])
     assert len(read(content, "train", reader)) == n_items
-    assert reader.left_out == {
-        "sentences without predicates": 1,
-        **({"long training sentences": 3 - n_items} if n_items < 3 else {}),
+    of_training = {
+        "train sentences without predicates": 1,
+        **({"train sentences that are too long": 3 - n_items} if n_items < 3 else {}),
     }
+    assert reader.left_out == of_training
     for split in ("dev", "test"):
         assert len(read(content, split, reader)) == 3
-    assert reader.left_out["sentences without predicates"] == 3
+    others = {f"{split} sentences without predicates": 1 for split in ("dev", "test")}
+    assert reader.left_out == of_training | others
+
+
+@pytest.mark.parametrize(
+    ("sentences", "split", "said"),
+    [
+        ([GOOD_NIGHT], "train", "no train sentence of at most 3 tokens has a predicate; 1 sentence read"),
+        (
+            [SAID, RAINED, GOOD_NIGHT],
+            "train",
+            "no train sentence of at most 3 tokens has a predicate; 3 sentences read",
+        ),
+        ([GOOD_NIGHT] * 1_200, "dev", "no dev sentence has a predicate; 1,200 sentences read"),
+    ],
+)
+def test_a_file_without_one_usable_sentence_is_refused_with_the_reason(tmp_path, read, sentences, split, said):
+    with pytest.raises(UserError) as error:
+        read(conll(sentences), split, longest=3)
+    assert str(error.value) == f"{tmp_path}/{split}.conll: {said}"
 
 
 def text_of(items, n_words=9, layers=None):
@@ -267,7 +289,9 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
         assert sum(len(item.gold["predicates"]) for item in items[split]) == n_predicates
         numbers = [k for k, sentence in enumerate(sentences) if set(sentence.column(FRAMESET)) != {"-"}]
         assert [item.gold["number"] for item in items[split]] == numbers
-    assert reader.left_out == {"sentences without predicates": 6}
+    assert reader.left_out == {
+        f"{split} sentences without predicates": n for split, n in (("train", 4), ("dev", 1), ("test", 1))
+    }
     assert labels_of(items["dev"]) | labels_of(items["test"]) <= labels_of(items["train"]) == reader.labels
     tokens = [tuple(item.tokens) for part in items.values() for item in part]
     assert len(tokens) == len(set(tokens))
@@ -277,7 +301,7 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
     ("split", "n_items", "n_predicates", "left_out"),
     [
         pytest.param(
-            *("train", 10_549, 40_346, {"sentences without predicates": 1_988, "long training sentences": 5}),
+            *("train", 10_549, 40_346, {"sentences without predicates": 1_988, "sentences that are too long": 5}),
             marks=pytest.mark.slow,
         ),
         ("dev", 1_536, 4_977, {"sentences without predicates": 438}),
@@ -289,8 +313,8 @@ def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, s
     items = reader.read_file(shared / "data" / "srl_ewt" / f"{split}.conll", split)
     assert len(items) == n_items
     assert sum(len(item.gold["predicates"]) for item in items) == n_predicates
-    reader.left_out.pop("arguments with a label that training lacks", None)
-    assert reader.left_out == left_out
+    reader.left_out.pop(f"{split} arguments with a label that training lacks", None)
+    assert reader.left_out == {f"{split} {reason}": n for reason, n in left_out.items()}
     metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
 

@@ -54,10 +54,10 @@ class CorefBatch(OnDevice):
 class CorefReader:
     """Reads documents (a part is a document of its own) with their speakers and genres.
 
-    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each split
-    documents without a mention (which only training goes without), mentions in two clusters (OntoNotes has a few: the
-    metric knows what to make of them, for training such clusters are one), and mentions that cross another, which stay
-    in the gold although the model, whose spans never cross, cannot find both.
+    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each
+    split documents without a mention (which only training goes without), mentions in two clusters (OntoNotes has a few:
+    the metric knows what to make of them, for training such clusters are one), and mentions that cross another (which
+    stay in the gold, although the model, whose spans never cross, cannot find both).
 
     Args:
         max_training_sentences: longer training documents are cut to as many sentences in a row, others each epoch.

@@ -71,6 +71,8 @@ class CorefReader:
                 "task.reader.max_training_sentences must be a whole number of at least 1, "
                 f"found {max_training_sentences!r}"
             )
+        if not isinstance(ontonotes, bool):
+            raise UserError(f"task.reader.ontonotes must be true or false, found {ontonotes!r}")
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
         self.left_out: dict[str, int] = {}
         self.genres: set[str] = set()

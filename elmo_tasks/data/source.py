@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
+from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError
 
 SPLITS = ("train", "dev", "test")
@@ -145,7 +146,7 @@ def _find(root: Path, pattern: str, split: str) -> Path | None:
 
 def _files_of(path: Path) -> list[Path]:
     """The file, or all files of a folder."""
-    return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [path] if path.is_file() else [file for file in files_below(path) if file.is_file()]
 
 
 def digest_files(paths: Iterable[Path]) -> str:

@@ -217,6 +217,12 @@ def test_max_training_sentences_must_be_a_positive_whole_number(value):
         CorefReader(max_training_sentences=value)
 
 
+@pytest.mark.parametrize("value", ["maybe", "true", 1, 0, None])
+def test_ontonotes_must_be_true_or_false(value):
+    with pytest.raises(UserError, match=rf"^task\.reader\.ontonotes must be true or false, found {value!r}$"):
+        CorefReader(max_training_sentences=50, ontonotes=value)
+
+
 def test_documents_without_mentions_are_counted_and_those_of_training_left_out(read):
     reader = CorefReader(max_training_sentences=100)
     content = conll(("nw/a", "000", RAIN), ("bc/b", "000", ANN), ("mz/c", "000", RAIN), ("bc/d", "000", IT))

@@ -19,7 +19,7 @@ class Reader(Protocol):
     """A task's reader: turns files or hub rows into items of its own type, and items into a batch."""
 
     left_out: dict[str, int]
-    """How many items were passed over, by reason; goes into the row."""
+    """How many items were passed over, or what else is to be known of them, by reason; goes into the row."""
 
     def read_file(self, path: Path, split: str) -> list[Any]:
         """All items of one file; raises UserError with file and line."""

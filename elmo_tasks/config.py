@@ -86,7 +86,7 @@ MODEL_RULES: dict[str, tuple[str, Check]] = {
     "classifier": _list(_SIZE, 2),
     "classifier_dropout": _list(_RATE, 2),
 }
-"""Of the keys below ``task.model`` that a task has; a layer each is the list ``hidden`` of NER."""
+"""Of keys below ``task.model``, where a task has them; NER's ``hidden`` is a list, a number for each layer."""
 
 RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),

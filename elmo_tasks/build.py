@@ -127,6 +127,22 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
         raise
 
 
+def check_optimizer(cfg: dict[str, Any]) -> None:
+    """Try the optimizer's settings, before anything is read.
+
+    Raises:
+        UserError: if the optimizer does not take them.
+    """
+    if "optimizer" not in cfg["task"]:
+        return
+    node = cfg["task"]["optimizer"]
+    try:
+        make(node)([nn.Parameter(torch.zeros(1))])
+    except (TypeError, ValueError) as error:
+        found = ", ".join(f"{key}={value}" for key, value in node.items() if key not in ("_target_", "_partial_"))
+        raise UserError(f"task.optimizer must be what {node['_target_']} takes, found {found} ({error})") from error
+
+
 def build_data(cfg: dict[str, Any], start: Start | None = None) -> TaskData | LmData | WsdData:
     """The data of the task, its files found, without layers; a biLM's training goes on with the words of its start."""
     task, root = cfg["task"], data_root(cfg)

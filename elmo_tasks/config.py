@@ -49,6 +49,17 @@ def _optional(rule: tuple[str, Check]) -> tuple[str, Check]:
     return f"{text}, or null", lambda value: value is None or check(value)
 
 
+def _list(rule: tuple[str, Check], length: int | None = None) -> tuple[str, Check]:
+    """Of that length, or of any but none."""
+    text, check = rule
+    return (
+        f"a list of {length or 'one or more'}, each {text}",
+        lambda value: (
+            isinstance(value, list) and len(value) == (length or max(1, len(value))) and all(map(check, value))
+        ),
+    )
+
+
 _FLAG: tuple[str, Check] = ("true or false", lambda value: isinstance(value, bool))
 _TEXT: tuple[str, Check] = ("a text", lambda value: isinstance(value, str) and value != "")
 
@@ -63,6 +74,20 @@ LM_RULES: dict[str, tuple[str, Check]] = {
     "task.model.dropout": _number(0, 1, below=True),
     "task.model.forget": _number(0, 1),
 }
+_RATE, _SIZE = _number(0, 1, below=True), _whole(1)
+MODEL_RULES: dict[str, tuple[str, Check]] = {
+    **dict.fromkeys(("hidden", "linear", "pre_encode", "ffnn", "n_layers", "indicator_dim", "feature_dim"), _SIZE),
+    **dict.fromkeys(("char_dim", "char_filters", "char_width"), _SIZE),
+    **dict.fromkeys(("max_span_width", "max_antecedents", "max_answer_tokens"), _SIZE),
+    **dict.fromkeys(("dropout", "lexical_dropout", "embedding_dropout", "pre_encode_dropout"), _RATE),
+    "integrator_dropout": _RATE,
+    "char_widths": _list(_SIZE),
+    "spans_per_word": _number(0, math.inf, above=True),
+    "classifier": _list(_SIZE, 2),
+    "classifier_dropout": _list(_RATE, 2),
+}
+"""Of keys below ``task.model``, where a task has them; NER's ``hidden`` is a list, a number for each layer."""
+
 RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),
     "test": _FLAG,
@@ -137,7 +162,7 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
         raise UserError(f"the configuration cannot be resolved: {str(error).splitlines()[0]}") from error
     assert isinstance(resolved, dict)
     is_lm = "lm" in resolved["task"]
-    for key, (expected, check) in (RULES | (LM_RULES if is_lm else {})).items():
+    for key, (expected, check) in (RULES | (LM_RULES if is_lm else {}) | _rules_of_model(resolved["task"])).items():
         value: Any = resolved
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
@@ -148,6 +173,11 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
     if is_lm and resolved["task"]["lm"]["text"] != SHARDS:
         resolved["task"]["lm"]["source"] = source_of_text(cfg, resolved["task"]["lm"]["text"])
     return resolved  # type: ignore[return-value]
+
+
+def _rules_of_model(task: dict[str, Any]) -> dict[str, tuple[str, Check]]:
+    rules = {f"task.model.{key}": MODEL_RULES[key] for key in task.get("model", {}) if key in MODEL_RULES}
+    return rules | ({"task.model.hidden": _list(_SIZE)} if task["name"] == "ner" else {})
 
 
 def source_of_text(cfg: DictConfig, name: Any) -> dict[str, Any]:

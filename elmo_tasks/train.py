@@ -29,6 +29,7 @@ from elmo_tasks.build import (
     build_start,
     build_store,
     build_trainer,
+    check_optimizer,
     softmax_epochs,
 )
 from elmo_tasks.callbacks import KeepBest, silence_lightning
@@ -72,6 +73,7 @@ def run(config: DictConfig) -> float:
         UserError: for whatever the user can mend.
     """
     cfg = validate(config)
+    check_optimizer(cfg)
     prepare_process(cfg)
     processes = count_processes(cfg)
     bilm = build_bilm(cfg)

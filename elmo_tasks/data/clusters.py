@@ -26,6 +26,10 @@ class Gold(TypedDict):
 def clusters_of(document: Document) -> list[list[tuple[int, int]]]:
     """The clusters that the last column spells, mentions in order of their end.
 
+    A closing bracket ends the mention of its cluster that began last, as the official scorer has it. So mentions of one
+    cluster can nest but not cross: ``(0 (0 0) 0)`` always is a short one within a long one. Mentions of different
+    clusters may cross (see :func:`n_crossing`).
+
     Raises:
         UserError: naming file and line, if a cell is malformed, brackets do not pair up within a sentence, or a mention
             comes twice in a cluster.
@@ -54,6 +58,19 @@ def merged(clusters: Sequence[Sequence[tuple[int, int]]]) -> list[list[tuple[int
 def n_repeated(clusters: Sequence[Sequence[tuple[int, int]]]) -> int:
     """How many times a mention comes again."""
     return sum(map(len, clusters)) - len({mention for cluster in clusters for mention in cluster})
+
+
+def n_crossing(clusters: Sequence[Sequence[tuple[int, int]]]) -> int:
+    """How many mentions begin or end within another one without lying in it or around it."""
+    mentions = sorted({mention for cluster in clusters for mention in cluster})
+    crossing: set[tuple[int, int]] = set()
+    for k, (start, stop) in enumerate(mentions):
+        for later in mentions[k + 1 :]:
+            if later[0] >= stop:
+                break
+            if start < later[0] and stop < later[1]:
+                crossing |= {(start, stop), later}
+    return len(crossing)
 
 
 def write_document(gold: Gold, clusters: Sequence[Sequence[Sequence[int]]]) -> str:

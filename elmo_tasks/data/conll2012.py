@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.data.text import check_tokens, files_below, read_lines
 from elmo_tasks.errors import UserError
 
 WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11
@@ -99,10 +99,11 @@ def conll_files(path: Path) -> list[Path]:
     """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``."""
     if path.is_file():
         return [path]
-    for pattern in ("*gold_conll", "*_conll"):
-        files = sorted(path.rglob(pattern))
-        if files:
-            return files
+    files = files_below(path)
+    for ending in ("gold_conll", "_conll"):
+        chosen = [file for file in files if file.name.endswith(ending)]
+        if chosen:
+            return chosen
     raise UserError(f"{path}: no file that ends in _conll below this folder")
 
 

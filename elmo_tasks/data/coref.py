@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.clusters import Gold, clusters_of, merged, n_repeated
+from elmo_tasks.data.clusters import Gold, clusters_of, merged, n_crossing, n_repeated
 from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
 from elmo_tasks.errors import UserError
 
@@ -54,9 +54,10 @@ class CorefBatch(OnDevice):
 class CorefReader:
     """Reads documents (a part is a document of its own) with their speakers and genres.
 
-    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts training
-    documents without a mention, and mentions in two clusters (OntoNotes has a few): the metric knows what to make of
-    them, for training such clusters are one.
+    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each
+    split documents without a mention (which only training goes without), mentions in two clusters (OntoNotes has a few:
+    the metric knows what to make of them, for training such clusters are one), and mentions that cross another (which
+    stay in the gold, although the model, whose spans never cross, cannot find both).
 
     Args:
         max_training_sentences: longer training documents are cut to as many sentences in a row, others each epoch.
@@ -70,6 +71,8 @@ class CorefReader:
                 "task.reader.max_training_sentences must be a whole number of at least 1, "
                 f"found {max_training_sentences!r}"
             )
+        if not isinstance(ontonotes, bool):
+            raise UserError(f"task.reader.ontonotes must be true or false, found {ontonotes!r}")
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
         self.left_out: dict[str, int] = {}
         self.genres: set[str] = set()
@@ -82,9 +85,10 @@ class CorefReader:
                 f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
                 "(task.reader.ontonotes=false takes any number)"
             )
-        repeated = sum(n_repeated(item.gold["clusters"]) for item in items)
-        if repeated:
-            self.left_out[f"{split} mentions in two clusters"] = repeated
+        gold = [item.gold["clusters"] for item in items]
+        self._count(f"{split} documents without a mention", gold.count([]))
+        self._count(f"{split} mentions in two clusters", sum(map(n_repeated, gold)))
+        self._count(f"{split} mentions that cross another", sum(map(n_crossing, gold)))
         if split != "train":
             return items
         for item in items:
@@ -92,10 +96,12 @@ class CorefReader:
         with_mentions = [item for item in items if item.gold["clusters"]]
         if not with_mentions:
             raise UserError(f"{path}: no training document has a mention")
-        if len(with_mentions) < len(items):
-            self.left_out["training documents without a mention"] = len(items) - len(with_mentions)
         self.genres = {item.genre for item in with_mentions}
         return with_mentions
+
+    def _count(self, reason: str, n: int) -> None:
+        if n:
+            self.left_out[reason] = n
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[CorefItem]:
         """There is no copy on the hub (``hub: null`` in the task's configuration)."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
+from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError
 
 SPLITS = ("train", "dev", "test")
@@ -18,7 +19,7 @@ class Reader(Protocol):
     """A task's reader: turns files or hub rows into items of its own type, and items into a batch."""
 
     left_out: dict[str, int]
-    """How many items were passed over, by reason; goes into the row."""
+    """How many items were passed over, or what else is to be known of them, by reason; goes into the row."""
 
     def read_file(self, path: Path, split: str) -> list[Any]:
         """All items of one file; raises UserError with file and line."""
@@ -145,7 +146,7 @@ def _find(root: Path, pattern: str, split: str) -> Path | None:
 
 def _files_of(path: Path) -> list[Path]:
     """The file, or all files of a folder."""
-    return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [path] if path.is_file() else [file for file in files_below(path) if file.is_file()]
 
 
 def digest_files(paths: Iterable[Path]) -> str:

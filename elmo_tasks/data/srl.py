@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, Sentence, read_documents
+from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
 from elmo_tasks.data.tags import iob2
 from elmo_tasks.errors import UserError
 
-_LABEL = re.compile(r"[A-Z0-9]+(?:-[A-Z0-9]+)*")
+_LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
+"""PropBank's: ARG0 to ARG5, ARGA, ARGM, with suffixes or without (ARGM-TMP, ARG1-DSP); C- goes on, R- refers back."""
 
 
 class Gold(TypedDict):
@@ -58,8 +59,9 @@ class SrlBatch(OnDevice):
 class SrlReader:
     """Reads sentences with all of their predicates, so that words and layers of a sentence are there once.
 
-    A predicate is a token with a frameset. ``left_out`` counts sentences without predicates, long training sentences,
-    and arguments whose label no training sentence has (they stay in the gold and count as missed).
+    A predicate is a token with a frameset. ``left_out`` counts for each split sentences without predicates, training
+    sentences that are too long, and arguments whose label no training sentence has (they stay in the gold and count as
+    missed).
 
     Args:
         max_training_tokens: training sentences with more are left out (100 in He et al., 2017).
@@ -75,17 +77,25 @@ class SrlReader:
         self.labels: set[str] = set()
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:
-        """All sentences with predicates of a file, or of a folder of ``*_conll`` files."""
+        """All sentences with predicates of a file, or of a folder of ``*_conll`` files.
+
+        Raises:
+            UserError: naming file and line for bad annotation, and the file if there is no such sentence in it.
+        """
         items: list[SrlItem] = []
-        sentences = (sentence for document in read_documents(path) for sentence in document.sentences)
-        for number, sentence in enumerate(sentences):
-            gold = self._gold(sentence, number, split)
+        n_read = 0
+        for sentence in (sentence for document in read_documents(path) for sentence in document.sentences):
+            gold = self._gold(sentence, n_read, split)
+            n_read += 1
             if not gold["predicates"]:
-                self._count("sentences without predicates")
+                self._count(f"{split} sentences without predicates")
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
-                self._count("long training sentences")
+                self._count(f"{split} sentences that are too long")
             else:
                 items.append(SrlItem(sentence.tokens, gold))
+        if not items:
+            short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
+            raise UserError(f"{path}: no {split} sentence{short} has a predicate; {_n(n_read, 'sentence')} read")
         return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SrlItem]:
@@ -96,25 +106,31 @@ class SrlReader:
         at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset != "-"]
         n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
         if n_columns != len(at):
-            raise UserError(f"{sentence.where()}: {len(at)} predicates but {n_columns} columns of arguments")
-        lemmas = [sentence.rows[k][LEMMA] for k in at]
+            raise UserError(
+                f"{sentence.where()}: {_n(len(at), 'predicate')} but {_n(n_columns, 'column')} of arguments"
+            )
+        lemmas = [_name(sentence.rows[k]) for k in at]
         tags = [self._tags(sentence, FIRST_ARGUMENTS + n, k, split) for n, k in enumerate(at)]
         return Gold(number=number, predicates=at, lemmas=lemmas, tags=tags)
 
     def _tags(self, sentence: Sentence, column: int, predicate: int, split: str) -> list[str]:
         spans = sentence.spans(column)
-        if not any(start <= predicate < stop for start, stop, label in spans if label == "V"):
-            raise UserError(
-                f"{sentence.where(predicate)}: no V in column {column + 1}, "
-                f"which is that of the predicate {sentence.tokens[predicate]!r}"
-            )
+        of_predicate = f"in column {column + 1}, which is that of the predicate {sentence.tokens[predicate]!r}"
+        verbs = [(start, stop) for start, stop, label in spans if label == "V"]
+        if not any(start <= predicate < stop for start, stop in verbs):
+            raise UserError(f"{sentence.where(predicate)}: no V {of_predicate}")
+        if len(verbs) > 1:
+            raise UserError(f"{sentence.where(verbs[1][0])}: a second V {of_predicate}; expected C-V for what goes on")
         for start, _, label in spans:
             if not _LABEL.fullmatch(label):
-                raise UserError(f"{sentence.where(start)}: unknown label {label!r}; expected such as ARG0 or ARGM-TMP")
+                raise UserError(
+                    f"{sentence.where(start)}: unknown label {label!r}; expected one of PropBank's, such as ARG0, "
+                    "ARGM-TMP, R-ARG0 or C-V"
+                )
             if split == "train":
                 self.labels.add(label)
             elif label not in self.labels:
-                self._count("arguments with a label that training lacks")
+                self._count(f"{split} arguments with a label that training lacks")
         return iob2(spans, len(sentence.rows))
 
     def _count(self, reason: str) -> None:
@@ -144,3 +160,16 @@ class SrlReader:
             tags=padded,
             gold=[item.gold for item in items],
         )
+
+
+def _n(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _name(row: list[str]) -> str:
+    """What the scorer is told of a predicate: its lemma, or its word where it has none.
+
+    In its files a ``-`` says that no predicate is here, and white space ends a column.
+    """
+    names = (name for name in (row[LEMMA], row[WORD]) if name != "-" and not re.search(r"\s", name))
+    return next(names, "_")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,6 +20,24 @@ _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open
 _CHUNK_BYTES = 1 << 16
 
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All files below a folder at any depth, sorted; links to folders are followed, each folder is entered once.
+
+    A link that leads nowhere is among them, so that who reads it complains.
+    """
+    found: list[Path] = []
+    entered: set[Path] = set()
+    for root, folders, names in os.walk(folder, followlinks=True):
+        real = Path(root).resolve()
+        if real in entered:  # a link back, or a second one to the same place
+            folders.clear()
+            continue
+        entered.add(real)
+        folders.sort()
+        found += [Path(root, name) for name in names]
+    return sorted(found)
 
 
 def read_lines(path: Path, max_bytes: int | None = None) -> Iterator[tuple[int, str]]:

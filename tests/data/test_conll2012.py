@@ -210,6 +210,31 @@ def test_a_folder_is_read_file_by_file_and_gold_is_preferred(tree, names, read):
     assert words_of(read_documents(folder)) == [[[name]] for name in read]
 
 
+def test_links_are_followed_below_a_folder_too_and_each_folder_is_read_once(tree, tmp_path):
+    folder = tree("b/1_gold_conll", "d/3_gold_conll")
+    for name in ("deep/2_gold_conll", "deep/a/0_gold_conll"):
+        (tmp_path / "elsewhere" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "elsewhere" / name).write_text(document(name))
+    (folder / "c").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (folder / "b" / "round").symlink_to(folder, target_is_directory=True)
+    (tmp_path / "elsewhere" / "deep" / "again").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "single").write_text(document("single"))
+    (folder / "a_gold_conll").symlink_to(tmp_path / "single")
+    read = ["a_gold_conll", "b/1_gold_conll", "c/deep/2_gold_conll", "c/deep/a/0_gold_conll", "d/3_gold_conll"]
+    for link in (folder, tmp_path / "link"):
+        if link != folder:
+            link.symlink_to(folder, target_is_directory=True)
+        assert conll_files(link) == [link / name for name in read]
+    assert len(list(read_documents(folder))) == 5
+
+
+def test_a_link_that_leads_nowhere_is_named(tree, tmp_path):
+    folder = tree("a/one_conll")
+    (folder / "two_conll").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"tree/two_conll: cannot be read .*No such file"):
+        list(read_documents(folder))
+
+
 def test_a_file_is_read_whatever_its_name(tree):
     folder = tree("a.txt", "b_conll")
     assert words_of(read_documents(folder / "a.txt")) == [[["a.txt"]]]

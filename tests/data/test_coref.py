@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.data.clusters import clusters_of
+from elmo_tasks.data.clusters import clusters_of, n_crossing
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader, cut
 from elmo_tasks.errors import UserError
@@ -141,6 +141,24 @@ def test_mentions_are_read_from_brackets(tmp_path, cells, clusters):
     assert clusters_of(document) == [[(start + 2, stop + 2) for start, stop in cluster] for cluster in clusters]
 
 
+def test_mentions_of_one_cluster_nest_since_crossing_ones_are_written_just_the_same(tmp_path):
+    (tmp_path / "some.conll").write_text(conll(("d", "000", sentence_of("(0 (0 (0 0) 0) 0)"))))
+    (document,) = read_documents(tmp_path / "some.conll")
+    assert clusters_of(document) == [[(2, 4), (1, 5), (0, 6)]]  # and not (0, 4), (1, 5), (2, 6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mentions_cross_if_they_share_tokens_and_neither_holds_the_other(seed):
+    chance = random.Random(seed)
+    clusters = [
+        [(start := chance.randrange(30), start + chance.randint(1, 6)) for _ in range(chance.randint(0, 4))]
+        for _ in range(chance.randint(0, 5))
+    ]
+    tokens = {mention: set(range(*mention)) for cluster in clusters for mention in cluster}
+    crossing = [a for a in tokens.values() if any(a & b and not a <= b and not b <= a for b in tokens.values())]
+    assert n_crossing(clusters) == len(crossing)
+
+
 def refusal(read, split, content):
     with pytest.raises(UserError) as error:
         read(content, split)
@@ -199,15 +217,21 @@ def test_max_training_sentences_must_be_a_positive_whole_number(value):
         CorefReader(max_training_sentences=value)
 
 
-def test_training_documents_without_mentions_are_left_out_and_counted_but_never_those_of_dev_and_test(read):
+@pytest.mark.parametrize("value", ["maybe", "true", 1, 0, None])
+def test_ontonotes_must_be_true_or_false(value):
+    with pytest.raises(UserError, match=rf"^task\.reader\.ontonotes must be true or false, found {value!r}$"):
+        CorefReader(max_training_sentences=50, ontonotes=value)
+
+
+def test_documents_without_mentions_are_counted_and_those_of_training_left_out(read):
     reader = CorefReader(max_training_sentences=100)
     content = conll(("nw/a", "000", RAIN), ("bc/b", "000", ANN), ("mz/c", "000", RAIN), ("bc/d", "000", IT))
     assert [item.gold["number"] for item in read(content, "train", reader)] == [1, 3]
-    assert reader.left_out == {"training documents without a mention": 2}
+    assert reader.left_out == {"train documents without a mention": 2}
     assert reader.model_parts([]) == {"n_genres": 2}
     for split in ("dev", "test"):
         assert [item.gold["number"] for item in read(content, split, reader)] == [0, 1, 2, 3]
-    assert reader.left_out == {"training documents without a mention": 2}
+    assert reader.left_out == {f"{split} documents without a mention": 2 for split in ("train", "dev", "test")}
     assert reader.model_parts([]) == {"n_genres": 2}
 
 
@@ -220,6 +244,18 @@ def test_mentions_in_two_clusters_are_counted_and_make_the_clusters_one_in_train
         found = item.gold["clusters"]
         assert sorted(found) == (apart if split == "dev" else [[(0, 1), (1, 2), (4, 5), (5, 6)], apart[2], apart[4]])
     assert reader.left_out == {"dev mentions in two clusters": 2, "train mentions in two clusters": 2}
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_mentions_that_cross_another_are_counted_and_stay_in_the_gold(read, split):
+    reader = CorefReader(max_training_sentences=100)
+    # 1 crosses 2 and 3, and 4 is within; the next sentence's cross nothing: nested, beside, at one end
+    crossing = sentence_of("(1 (2 (3 1)|(4) 2) 3)")
+    apart = sentence_of("(1|(2 (3 3)|2) (4 4) 1)")
+    (item,) = read(conll(("d", "000", crossing, apart)), split, reader)
+    assert reader.left_out == {f"{split} mentions that cross another": 3}
+    clusters = [[(0, 4), (6, 12)], [(1, 5), (6, 9)], [(2, 6), (7, 9)], [(3, 4), (9, 11)]]
+    assert [sorted(cluster) for cluster in item.gold["clusters"]] == clusters
 
 
 @pytest.mark.parametrize(("split", "n_documents"), N_DOCUMENTS.items())
@@ -388,21 +424,21 @@ def test_the_bundled_sample_has_its_sizes_and_nothing_is_left_out(split, sizes):
 
 
 @pytest.mark.parametrize(
-    ("split", "sizes"),
+    ("split", "sizes", "n_across"),
     [
-        ("train", (177, 10_224, 177_410, 5_298, 23_301)),
-        ("dev", (30, 1_575, 28_119, 855, 3_815)),
-        ("test", (30, 1_464, 28_397, 857, 3_580)),
+        ("train", (177, 10_224, 177_410, 5_298, 23_301), 6),
+        ("dev", (30, 1_575, 28_119, 855, 3_815), 2),
+        ("test", (30, 1_464, 28_397, 857, 3_580), 0),
     ],
 )
-def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, split, sizes):
+def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, split, sizes, n_across):
     folder = shared / "data" / "coref_ontogum"
     if not folder.is_dir():
         pytest.skip("needs ../shared/data/coref_ontogum")
     reader, metric = CorefReader(max_training_sentences=50), CorefF1()
     items = reader.read_file(folder / f"{split}.conll", split)
     assert tuple(counts(items).values()) == sizes
-    assert reader.left_out == {}
+    assert reader.left_out == ({f"{split} mentions that cross another": n_across} if n_across else {})
     assert all(well_formed(item) for item in items)
     if split == "train":
         return

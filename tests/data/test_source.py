@@ -113,6 +113,17 @@ def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tm
     assert Files(str(tmp_path), files).digest != first
 
 
+def test_digest_of_a_folder_covers_what_is_linked_below_it(files, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x").write_text("(3 x)\n")
+    (tmp_path / "folder" / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "folder" / "gone").symlink_to(tmp_path / "nowhere")
+    first = Files(str(tmp_path), files | {"train": "folder"}).digest
+    (tmp_path / "elsewhere" / "x").write_text("(2 x)\n")
+    assert Files(str(tmp_path), files | {"train": "folder"}).digest != first
+
+
 def test_a_pattern_means_the_one_file_that_matches(files, tmp_path):
     (tmp_path / "train-part.x").write_text("(3 part)\n")
     source = Files(str(tmp_path), files | {"train": "train*.x"})

@@ -38,16 +38,24 @@ def batch_of(predicates=PREDICATES, lengths=LENGTHS):
     )
 
 
-def labeller(placement="both", n_layers=3):
+def labeller(placement="both", n_layers=3, hidden=5):
     return SrlLstm(
         words=WordEmbedding(torch.randn(N_WORDS, 6), trainable=True),
         elmo=Elmo(placement=placement, n_layers=N_LAYERS, dim=ELMO_DIM, dropout=0.5),
         tags=TAGS,
         indicator_dim=2,
-        hidden=5,
+        hidden=hidden,
         n_layers=n_layers,
         dropout=0.5,
     )
+
+
+@pytest.mark.parametrize("placement", ["input", "output"])
+def test_the_output_layer_begins_orthogonal(placement):
+    for hidden in (2, 30):  # fewer numbers than tags, and more
+        weight = labeller(placement, hidden=hidden).to_tags.weight
+        small = weight if weight.shape[0] <= weight.shape[1] else weight.t()
+        torch.testing.assert_close(small @ small.t(), torch.eye(len(small)))
 
 
 def sigmoid(x):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks import train
+from elmo_tasks.config import MODEL_RULES
 from elmo_tasks.errors import UserError
 
 REPO = Path(__file__).parents[2]
@@ -50,6 +51,74 @@ def test_a_wrong_value_is_named_with_its_key_and_choices(composed: Any, override
         train.run(composed(*words, override))
 
 
+WHOLE, RATE = r"a whole number of at least 1", r"a number in \[0, 1\)"
+
+
+@pytest.mark.parametrize(
+    ("task", "key", "values", "expected"),
+    [
+        ("srl", "n_layers", ("0", "1.5", "true"), WHOLE),
+        ("srl", "hidden", ("0", "-3", "abc", "[5,5]", "null"), WHOLE),
+        ("srl", "indicator_dim", ("0",), WHOLE),
+        ("srl", "dropout", ("1", "-0.1", "abc"), RATE),
+        ("coref", "hidden", ("0", "-3", "abc"), WHOLE),
+        ("coref", "max_span_width", ("0", "2.5"), WHOLE),
+        ("coref", "max_antecedents", ("0", "-1"), WHOLE),
+        ("coref", "spans_per_word", ("abc", "-1", "0", ".inf"), r"a number in \(0, inf\)"),
+        ("coref", "char_widths", ("[]", "3", "[3,0]", "[3,x]"), "a list of one or more, each " + WHOLE),
+        ("coref", "char_filters", ("0",), WHOLE),
+        ("coref", "char_dim", ("0",), WHOLE),
+        ("coref", "ffnn", ("0",), WHOLE),
+        ("coref", "feature_dim", ("0",), WHOLE),
+        ("coref", "lexical_dropout", ("1",), RATE),
+        ("ner", "hidden", ("[]", "100", "[100,0]"), "a list of one or more, each " + WHOLE),
+        ("ner", "char_width", ("0",), WHOLE),
+        ("snli", "hidden", ("0",), WHOLE),
+        ("squad", "linear", ("0",), WHOLE),
+        ("squad", "max_answer_tokens", ("0",), WHOLE),
+        ("sst5", "pre_encode", ("0",), WHOLE),
+        ("sst5", "classifier", ("[100]", "[100,0]", "[]"), "a list of 2, each " + WHOLE),
+        ("sst5", "classifier_dropout", ("[0.2,1]",), "a list of 2, each " + RATE),
+        ("nsmc", "integrator_dropout", ("2",), RATE),
+    ],
+)
+def test_a_wrong_size_of_a_model_is_named_before_anything_is_read_or_written(
+    composed: Any, tmp_path: Path, task: str, key: str, values: tuple[str, ...], expected: str
+) -> None:
+    for value in values:
+        with pytest.raises(UserError, match=rf"^task\.model\.{key} must be {expected}, found "):
+            train.run(composed(f"task={task}", f"task.model.{key}={value}"))
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize("task", ["sst5", "ner", "snli", "squad", "srl", "coref", "nsmc"])
+def test_every_key_of_a_model_has_a_rule(composed: Any, task: str) -> None:
+    assert set(composed(f"task={task}").task.model) - {"_target_"} <= set(MODEL_RULES)
+
+
+@pytest.mark.parametrize(
+    ("task", "override", "message"),
+    [
+        ("srl", "task.optimizer.rho=2", r"torch\.optim\.Adadelta takes, found lr=1\.0, rho=2 \(Invalid rho value: 2\)"),
+        (
+            "coref",
+            "task.optimizer.lr=-1",
+            r"torch\.optim\.Adam takes, found lr=-1, fused=True \(Invalid learning rate: -1",
+        ),
+        ("ner", "task.optimizer.lr=abc", r"torch\.optim\.Adam takes, found lr=abc, fused=True \("),
+        ("squad", "+task.optimizer.ro=1", r"torch\.optim\.Adadelta takes, found .*, ro=1 \(.*unexpected keyword"),
+        ("lm", "task.optimizer.lr=-1", r"torch\.optim\.Adagrad takes, found lr=-1"),
+    ],
+)
+def test_what_an_optimizer_does_not_take_is_one_sentence_and_nothing_is_written(
+    composed: Any, tmp_path: Path, task: str, override: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=rf"^task\.optimizer must be what {message}") as error:
+        train.run(composed(f"task={task}", override))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "outputs").exists()
+
+
 def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task=srl has no data on the hub; use data=local data\.root=DIR"):
         train.run(composed("task=srl", "data=hub"))
@@ -58,6 +127,11 @@ def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None
 def test_a_wrong_option_of_a_reader_is_one_sentence(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number .* found 'many'"):
         train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
+
+
+def test_whether_the_documents_are_ontonotes_is_true_or_false(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"^task\.reader\.ontonotes must be true or false, found 'maybe'$"):
+        train.run(composed("task=coref", "task.reader.ontonotes=maybe"))
 
 
 def test_a_batch_of_coreference_is_one_document(composed: Any) -> None:

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def read(tmp_path):
 def test_an_item_is_a_sentence_with_all_its_predicates_and_its_place_in_the_file(read, documents):
     reader = SrlReader(max_training_tokens=100)
     assert read(conll(*documents), "train", reader) == ITEMS
-    assert reader.left_out == {"sentences without predicates": 1}
+    assert reader.left_out == {"train sentences without predicates": 1}
     assert [reader.texts(item) for item in ITEMS] == [[item.tokens] for item in ITEMS]
 
 
@@ -92,7 +93,7 @@ def test_a_folder_is_one_split_and_its_sentences_are_counted_on(tmp_path):
 def test_the_model_is_told_the_tags_of_all_training_labels(read):
     reader = SrlReader(max_training_tokens=4)
     items = read(conll([SAID, RAINED]), "train", reader)
-    read(conll([SAID.replace("ARG1", "ARG9")]), "dev", reader)
+    read(conll([SAID.replace("ARG1", "ARG5")]), "dev", reader)
     tags = ["O", "B-ARG0", "I-ARG0", "B-ARG1", "I-ARG1", "B-ARGM-TMP", "I-ARGM-TMP", "B-V", "I-V"]
     assert reader.model_parts(items[:1]) == {"tags": tags}
 
@@ -104,11 +105,10 @@ def test_the_model_is_told_the_tags_of_all_training_labels(read):
         (SAID.replace("*)       (V*)", "*)       *"), 11, "no V in column 13, .* the predicate 'left'"),
         (SAID.replace("(V*)     *", "(C-V*)   *"), 9, "no V in column 12, .* 'said'"),
         (RAINED.replace("(V*", "*").replace("*)\nnow", "*\nnow").replace("ARGM-TMP", "V"), 9, "no V .* 'rained'"),
-        (SAID.replace("say   01", "say   -"), 8, "1 predicates but 2 columns of arguments"),
-        (GOOD_NIGHT.replace("night - -", "night night 01"), 8, "1 predicates but 0 columns of arguments"),
-        (SAID.replace("ARG1", "Arg1"), 10, "unknown label 'Arg1'; expected such as ARG0 or ARGM-TMP"),
-        (SAID.replace("ARG1", "ARG1-"), 10, "unknown label 'ARG1-'"),
-        (SAID.replace("ARG1", "ARG1_X"), 10, "unknown label 'ARG1_X'"),
+        (SAID.replace("say   01", "say   -"), 8, "1 predicate but 2 columns of arguments"),
+        (GOOD_NIGHT.replace("night - -", "night night 01"), 8, "1 predicate but 0 columns of arguments"),
+        (SAID.replace("*        *\n", "*        (V*)\n"), 12, "a second V in column 13, .* 'left'; expected C-V"),
+        (SAID.replace("ARG1", "V"), 10, "a second V in column 12, .* 'said'; expected C-V"),
         (SAID.replace("*)       (V*)", "*        (V*)"), 10, "the span ARG1 is not closed"),
     ],
 )
@@ -118,27 +118,77 @@ def test_bad_annotation_is_refused_with_file_and_line(read, split, sentence, lin
         read(conll([RAINED.replace("ARGM-TMP", "ARG1"), sentence]).replace("\n\n", "\n\n\n", 1), split)
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("BANANA", "Arg1", "arg1", "ARG", "ARG6", "ARG9", "ARG10", "ARGB", "ARG1-", "ARG1_X", "ARG1-dsp", "ARG1-2"),
+        *("ARGM-", "-ARG1", "ARGM-TMP-", "A1", "AM-TMP", "TMP", "X-ARG1", "C-", "R-V", "C-R-ARG1", "R-BANANA", "rel"),
+    ],
+)
+def test_a_label_that_is_none_of_propbanks_is_refused_with_file_and_line(tmp_path, read, label):
+    with pytest.raises(UserError) as error:
+        read(conll([SAID.replace("ARG1", label)]))
+    assert str(error.value) == (
+        f"{tmp_path}/train.conll:4: unknown label {label!r}; expected one of PropBank's, such as ARG0, ARGM-TMP, "
+        "R-ARG0 or C-V"
+    )
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("ARG0", "ARG1", "ARG2", "ARG3", "ARG4", "ARG5", "ARGA", "ARGM", "ARGM-TMP", "ARGM-PRX", "ARG1-DSP", "C-V"),
+        *("C-ARG1", "R-ARG5", "R-ARGM-LOC", "C-ARGM-DSP", "C-ARG1-DSP", "ARGM-ADV-CXN"),
+    ],
+)
+def test_propbanks_labels_are_read(read, label):
+    (item,) = read(conll([SAID.replace("ARG1", label)]))
+    assert item.gold["tags"][0] == ["B-ARG0", "B-V", f"B-{label}", f"I-{label}", "O"]
+
+
 def test_labels_that_training_lacks_are_counted_and_stay_in_the_gold(read):
     reader = SrlReader(max_training_tokens=100)
     read(conll([SAID]), "train", reader)
+    assert read(conll([RAINED, SAID]), "test", reader)[0].gold == read(conll([RAINED]), "dev", reader)[0].gold
+    assert reader.left_out == {f"{split} arguments with a label that training lacks": 1 for split in ("test", "dev")}
     assert read(conll([RAINED, RAINED.replace("ARGM", "C-ARGM"), SAID]), "dev", reader)[0].gold["tags"] == [
         ["O", "B-V", "I-V", "B-ARGM-TMP"]
     ]
-    assert reader.left_out == {"arguments with a label that training lacks": 2}
+    assert reader.left_out["dev arguments with a label that training lacks"] == 1 + 2
 
 
-@pytest.mark.parametrize(("longest", "n_items"), [(3, 0), (4, 1), (5, 3)])
+@pytest.mark.parametrize(("longest", "n_items"), [(4, 1), (5, 3)])
 def test_long_training_sentences_are_left_out_and_counted_but_never_those_of_dev_and_test(read, longest, n_items):
     reader = SrlReader(max_training_tokens=longest)
     content = conll([SAID, RAINED, GOOD_NIGHT, SAID])
     assert len(read(content, "train", reader)) == n_items
-    assert reader.left_out == {
-        "sentences without predicates": 1,
-        **({"long training sentences": 3 - n_items} if n_items < 3 else {}),
+    of_training = {
+        "train sentences without predicates": 1,
+        **({"train sentences that are too long": 3 - n_items} if n_items < 3 else {}),
     }
+    assert reader.left_out == of_training
     for split in ("dev", "test"):
         assert len(read(content, split, reader)) == 3
-    assert reader.left_out["sentences without predicates"] == 3
+    others = {f"{split} sentences without predicates": 1 for split in ("dev", "test")}
+    assert reader.left_out == of_training | others
+
+
+@pytest.mark.parametrize(
+    ("sentences", "split", "said"),
+    [
+        ([GOOD_NIGHT], "train", "no train sentence of at most 3 tokens has a predicate; 1 sentence read"),
+        (
+            [SAID, RAINED, GOOD_NIGHT],
+            "train",
+            "no train sentence of at most 3 tokens has a predicate; 3 sentences read",
+        ),
+        ([GOOD_NIGHT] * 1_200, "dev", "no dev sentence has a predicate; 1,200 sentences read"),
+    ],
+)
+def test_a_file_without_one_usable_sentence_is_refused_with_the_reason(tmp_path, read, sentences, split, said):
+    with pytest.raises(UserError) as error:
+        read(conll(sentences), split, longest=3)
+    assert str(error.value) == f"{tmp_path}/{split}.conll: {said}"
 
 
 def text_of(items, n_words=9, layers=None):
@@ -203,6 +253,26 @@ def test_a_sentences_layers_are_computed_and_stored_once_for_all_its_predicates(
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize(
+    ("word", "lemma", "name"),
+    [
+        ("said", "say", "say"),
+        ("said", "-", "said"),
+        ("said", "say\u00a0so", "said"),
+        ("-", "-", "_"),
+        ("-", "say\x0bso", "_"),
+        ("sa\u2003id", "-", "_"),
+    ],
+)
+def test_a_predicate_is_named_in_the_scorers_files_so_that_it_is_one_there(read, word, lemma, name):
+    items, metric = read(conll([SAID]).replace("\tsaid\tX\t*\tsay\t", f"\t{word}\tX\t*\t{lemma}\t")), SrlF1()
+    metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
+    for content in metric.files().values():
+        rows = [re.split(r"\s+", line) for line in content[:-2].split("\n")]
+        assert [row[0] for row in rows] == ["-", name, "-", "leave", "-"]
+        assert {len(row) for row in rows} == {3}
+
+
 def labels_of(items):
     return {tag[2:] for item in items for tags in item.gold["tags"] for tag in tags if tag != "O"}
 
@@ -219,7 +289,9 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
         assert sum(len(item.gold["predicates"]) for item in items[split]) == n_predicates
         numbers = [k for k, sentence in enumerate(sentences) if set(sentence.column(FRAMESET)) != {"-"}]
         assert [item.gold["number"] for item in items[split]] == numbers
-    assert reader.left_out == {"sentences without predicates": 6}
+    assert reader.left_out == {
+        f"{split} sentences without predicates": n for split, n in (("train", 4), ("dev", 1), ("test", 1))
+    }
     assert labels_of(items["dev"]) | labels_of(items["test"]) <= labels_of(items["train"]) == reader.labels
     tokens = [tuple(item.tokens) for part in items.values() for item in part]
     assert len(tokens) == len(set(tokens))
@@ -229,7 +301,7 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
     ("split", "n_items", "n_predicates", "left_out"),
     [
         pytest.param(
-            *("train", 10_549, 40_346, {"sentences without predicates": 1_988, "long training sentences": 5}),
+            *("train", 10_549, 40_346, {"sentences without predicates": 1_988, "sentences that are too long": 5}),
             marks=pytest.mark.slow,
         ),
         ("dev", 1_536, 4_977, {"sentences without predicates": 438}),
@@ -241,8 +313,8 @@ def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, s
     items = reader.read_file(shared / "data" / "srl_ewt" / f"{split}.conll", split)
     assert len(items) == n_items
     assert sum(len(item.gold["predicates"]) for item in items) == n_predicates
-    reader.left_out.pop("arguments with a label that training lacks", None)
-    assert reader.left_out == left_out
+    reader.left_out.pop(f"{split} arguments with a label that training lacks", None)
+    assert reader.left_out == {f"{split} {reason}": n for reason, n in left_out.items()}
     metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
 

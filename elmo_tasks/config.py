@@ -177,7 +177,7 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = {"task": cfg["task"], "seed": cfg["seed"], "scale": cfg["scale"]["name"], **digests}
     part["data"] = {"name": cfg["data"]["name"], "fraction": cfg["data"]["fraction"]}
     if "model" in cfg["task"]:
-        part["training"] = {key: cfg["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+        part["training"] = _training_in_force(cfg["trainer"])
     if "elmo" in cfg["task"]:
         if "model" in cfg["task"]:
             part["words"] = cfg["words"]
@@ -185,7 +185,26 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
         part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}
     else:
         part["task"] = {**cfg["task"], "lm": {**cfg["task"]["lm"], "init": None}}
+        part["bilm_options"] = cfg["bilm"]["options"]
     return part
+
+
+def _training_in_force(trainer: dict[str, Any]) -> dict[str, Any]:
+    """What of a configuration's section ``trainer`` can change a score.
+
+    How often and on how much dev text a checkpoint is chosen is named only where it is not every epoch and all of it:
+    that went without saying before, and rows of that time keep their fingerprints.
+    """
+    part = {key: trainer[key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+    if trainer["val_check_interval"] is not None:
+        part["val_check_interval"] = trainer["val_check_interval"]
+    if not _all_batches(trainer["limit_val_batches"]):
+        part["limit_val_batches"] = trainer["limit_val_batches"]
+    return part
+
+
+def _all_batches(limit: int | float) -> bool:
+    return isinstance(limit, float) and limit == 1  # 1 is a number of batches, 1.0 is all of them
 
 
 def slug(cfg: dict[str, Any]) -> str:

@@ -44,6 +44,14 @@ def _choice(*choices: str) -> tuple[str, Check]:
     return f"one of {', '.join(choices)}", lambda value: value in choices
 
 
+def _either(*rules: tuple[str, Check]) -> tuple[str, Check]:
+    return " or ".join(text for text, _ in rules), lambda value: any(check(value) for _, check in rules)
+
+
+def _all_batches(limit: Any) -> bool:
+    return isinstance(limit, float) and limit == 1  # 1 is a number of batches, 1.0 is all of them
+
+
 def _optional(rule: tuple[str, Check]) -> tuple[str, Check]:
     text, check = rule
     return f"{text}, or null", lambda value: value is None or check(value)
@@ -62,6 +70,7 @@ LM_RULES: dict[str, tuple[str, Check]] = {
     "task.model.n_samples": _whole(1),
     "task.model.dropout": _number(0, 1, below=True),
     "task.model.forget": _number(0, 1),
+    "trainer.limit_val_batches": _either(("1.0 (all batches)", _all_batches), _whole(1)),
 }
 RULES: dict[str, tuple[str, Check]] = {
     "seed": _whole(0),
@@ -114,6 +123,8 @@ RULES: dict[str, tuple[str, Check]] = {
     "trainer.threads": _optional(_whole(1)),
     "trainer.num_nodes": _whole(1),
     "trainer.progress": _FLAG,
+    "trainer.val_check_interval": _optional(_whole(1)),
+    "trainer.limit_val_batches": _either(_number(0, 1, above=True), _whole(1)),
     "results.dir": _TEXT,
 }
 
@@ -201,10 +212,6 @@ def _training_in_force(trainer: dict[str, Any]) -> dict[str, Any]:
     if not _all_batches(trainer["limit_val_batches"]):
         part["limit_val_batches"] = trainer["limit_val_batches"]
     return part
-
-
-def _all_batches(limit: int | float) -> bool:
-    return isinstance(limit, float) and limit == 1  # 1 is a number of batches, 1.0 is all of them
 
 
 def slug(cfg: dict[str, Any]) -> str:

@@ -105,6 +105,16 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
     assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
 
 
+@pytest.mark.parametrize("n_saves", [2, 3, 4, 5, 6])
+def test_a_language_model_that_ends_after_some_updates_goes_on_too(
+    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+) -> None:
+    overrides = [*LM, "trainer.max_epochs=3", "trainer.max_steps=15"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
+    assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 15]
+    assert_same(killed, whole)
+
+
 @pytest.mark.parametrize("n_saves", [1, 2, 3])
 def test_fine_tuning_goes_on_with_the_softmax_alone_and_with_both(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int

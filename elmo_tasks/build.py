@@ -17,7 +17,7 @@ from torch import nn
 from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.store import LayerStore, TokenStore
-from elmo_tasks.callbacks import AverageWeights, ScoreTheEnd, SoftmaxFirst, TokensASecond
+from elmo_tasks.callbacks import AverageWeights, ScoreDev, SoftmaxFirst, TokensASecond
 from elmo_tasks.checkpoint import TensorsAndJson
 from elmo_tasks.config import SHARDS
 from elmo_tasks.data.corpus import LmText, Shards, read_sentences
@@ -311,8 +311,7 @@ def build_trainer(
     """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
     trainer, metric = cfg["trainer"], module.metric
     text = data if isinstance(data, LmData) else None
-    if trainer["val_check_interval"] is not None:
-        callbacks = [*callbacks, ScoreTheEnd()]
+    callbacks = [*callbacks, ScoreDev(trainer["val_check_interval"])]
     n_softmax_epochs = softmax_epochs(cfg, start)
     if n_softmax_epochs:
         callbacks = [*callbacks, SoftmaxFirst(n_softmax_epochs)]
@@ -323,7 +322,11 @@ def build_trainer(
         callbacks = [*callbacks, bar]
     if trainer["patience"] is not None:
         mode = "max" if metric.higher_is_better else "min"
-        callbacks = [*callbacks, EarlyStopping(f"dev/{metric.name}", patience=trainer["patience"], mode=mode)]
+        at_epochs = trainer["val_check_interval"] is None
+        stopping = EarlyStopping(
+            f"dev/{metric.name}", patience=trainer["patience"], mode=mode, check_on_train_epoch_end=at_epochs
+        )
+        callbacks = [*callbacks, stopping]
     return pl.Trainer(
         **devices_of(cfg),
         strategy="ddp_find_unused_parameters_true" if n_softmax_epochs and count_processes(cfg).n > 1 else "auto",
@@ -332,8 +335,7 @@ def build_trainer(
         max_steps=trainer["max_steps"],
         limit_train_batches=text.steps_per_epoch if text else 1.0,
         reload_dataloaders_every_n_epochs=0 if text else 1,
-        limit_val_batches=trainer["limit_val_batches"],
-        val_check_interval=trainer["val_check_interval"],
+        limit_val_batches=_dev_batches(trainer["limit_val_batches"], data),
         gradient_clip_val=cfg["task"]["training"]["grad_norm"],
         logger=logger,
         callbacks=callbacks,
@@ -345,3 +347,9 @@ def build_trainer(
         log_every_n_steps=10,
         inference_mode=True,
     )
+
+
+def _dev_batches(limit: float, data: TaskData | LmData) -> float:
+    """``trainer.limit_val_batches``, a share of a task's dev batches as their number, one at least."""
+    is_share = isinstance(data, TaskData) and isinstance(limit, float) and limit < 1
+    return max(1, int(limit * len(data.batches("dev")))) if is_share else limit

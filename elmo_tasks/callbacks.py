@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -84,18 +85,25 @@ class KeepBest(pl.Callback):
             temporary.unlink(missing_ok=True)
 
 
-class ScoreTheEnd(pl.Callback):
-    """Dev scores at the end of each epoch and of the training too, where they are taken every some updates.
+class ScoreDev(pl.Callback):
+    """Dev scores every some updates of an epoch, at its end, and where ``max_steps`` ends the training within one.
 
-    Lightning scores after each ``val_check_interval`` alone: what was learned behind the last one would be lost.
+    Lightning alone would lose what was learned behind the last score of an epoch, and refuses an interval that is
+    longer than an epoch, of which it is the end here.
+
+    Args:
+        every: updates; None for the ends alone.
     """
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.every = trainer.val_check_batch
+    def __init__(self, every: int | None) -> None:
+        self.every = every
 
-    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        due = self.every is not None and (batch_idx + 1) % self.every == 0
         ends = trainer.is_last_batch or trainer.global_step == trainer.max_steps
-        trainer.val_check_batch = 1 if ends else self.every
+        trainer.val_check_batch = 1 if due or ends else math.inf
 
 
 class AverageWeights(pl.Callback):

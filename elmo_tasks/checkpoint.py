@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.start import check_shapes
 
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
@@ -53,8 +54,17 @@ class KeepState(Checkpoint):
         except (KeyError, RuntimeError, ValueError) as error:
             if self._random is None and self.resumed_after:  # it was read, and training had begun
                 raise
-            said = str(error).splitlines()[0]
-            raise UserError(f"{self.path}: no state of this run ({said}); force=true begins anew") from error
+            raise UserError(
+                f"{self.path}: no state of this run ({self._difference(module, error)}); force=true begins anew"
+            ) from error
+
+    def _difference(self, module: pl.LightningModule, error: Exception) -> str:
+        """The first weight that does not fit, or what was said of it."""
+        try:
+            check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+        except UserError as difference:
+            return str(difference).removeprefix(f"{self.path}: ")
+        return str(error).splitlines()[0]
 
     def discard(self) -> None:
         """Forget the saved state."""

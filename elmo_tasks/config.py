@@ -44,6 +44,14 @@ def _choice(*choices: str) -> tuple[str, Check]:
     return f"one of {', '.join(choices)}", lambda value: value in choices
 
 
+def _either(*rules: tuple[str, Check]) -> tuple[str, Check]:
+    return " or ".join(text for text, _ in rules), lambda value: any(check(value) for _, check in rules)
+
+
+def _all_batches(limit: Any) -> bool:
+    return isinstance(limit, float) and limit == 1  # 1 is a number of batches, 1.0 is all of them
+
+
 def _optional(rule: tuple[str, Check]) -> tuple[str, Check]:
     text, check = rule
     return f"{text}, or null", lambda value: value is None or check(value)
@@ -73,6 +81,7 @@ LM_RULES: dict[str, tuple[str, Check]] = {
     "task.model.n_samples": _whole(1),
     "task.model.dropout": _number(0, 1, below=True),
     "task.model.forget": _number(0, 1),
+    "trainer.limit_val_batches": _either(("1.0 (all batches)", _all_batches), _whole(1)),
 }
 _RATE, _SIZE = _number(0, 1, below=True), _whole(1)
 MODEL_RULES: dict[str, tuple[str, Check]] = {
@@ -139,6 +148,8 @@ RULES: dict[str, tuple[str, Check]] = {
     "trainer.threads": _optional(_whole(1)),
     "trainer.num_nodes": _whole(1),
     "trainer.progress": _FLAG,
+    "trainer.val_check_interval": _optional(_whole(1)),
+    "trainer.limit_val_batches": _either(_number(0, 1, above=True), _whole(1)),
     "results.dir": _TEXT,
 }
 
@@ -207,7 +218,7 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = {"task": cfg["task"], "seed": cfg["seed"], "scale": cfg["scale"]["name"], **digests}
     part["data"] = {"name": cfg["data"]["name"], "fraction": cfg["data"]["fraction"]}
     if "model" in cfg["task"]:
-        part["training"] = {key: cfg["trainer"][key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+        part["training"] = _training_in_force(cfg["trainer"])
     if "elmo" in cfg["task"]:
         if "model" in cfg["task"]:
             part["words"] = cfg["words"]
@@ -215,6 +226,21 @@ def science(cfg: dict[str, Any], digests: dict[str, Any]) -> dict[str, Any]:
         part["task"] = {key: value for key, value in cfg["task"].items() if key != "elmo"}
     else:
         part["task"] = {**cfg["task"], "lm": {**cfg["task"]["lm"], "init": None}}
+        part["bilm_options"] = cfg["bilm"]["options"]
+    return part
+
+
+def _training_in_force(trainer: dict[str, Any]) -> dict[str, Any]:
+    """What of a configuration's section ``trainer`` can change a score.
+
+    How often and on how much dev text a checkpoint is chosen is named only where it is not every epoch and all of it:
+    that went without saying before, and rows of that time keep their fingerprints.
+    """
+    part = {key: trainer[key] for key in ("max_epochs", "max_steps", "patience", "precision")}
+    if trainer["val_check_interval"] is not None:
+        part["val_check_interval"] = trainer["val_check_interval"]
+    if not _all_batches(trainer["limit_val_batches"]):
+        part["limit_val_batches"] = trainer["limit_val_batches"]
     return part
 
 

@@ -34,6 +34,19 @@ REPO = Path(__file__).parents[2]
         ("seed=-1", r"seed must be a whole number of at least 0"),
         ("seed=1.5", r"seed must be a whole number"),
         ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
+        ("trainer.val_check_interval=0", r"trainer\.val_check_interval must be a whole number of at least 1, or null"),
+        ("trainer.val_check_interval=-3", r"trainer\.val_check_interval must be .*, found -3"),
+        ("trainer.val_check_interval=1.5", r"trainer\.val_check_interval must be .*, found 1\.5"),
+        ("trainer.val_check_interval=abc", r"trainer\.val_check_interval must be .*, found 'abc'"),
+        (
+            "trainer.limit_val_batches=0",
+            r"trainer\.limit_val_batches must be a number in \(0, 1\] or a whole number of",
+        ),
+        ("trainer.limit_val_batches=0.0", r"trainer\.limit_val_batches must be .*, found 0\.0"),
+        ("trainer.limit_val_batches=-3", r"trainer\.limit_val_batches must be .*, found -3"),
+        ("trainer.limit_val_batches=1.5", r"trainer\.limit_val_batches must be .*, found 1\.5"),
+        ("trainer.limit_val_batches=abc", r"trainer\.limit_val_batches must be .*, found 'abc'"),
+        ("trainer.limit_val_batches=true", r"trainer\.limit_val_batches must be .*, found True"),
         ("test=perhaps", r"test must be true or false, found 'perhaps'"),
         ("task.training.schedule=cosine", r"task\.training\.schedule must be one of linear, halve, decay, or null"),
         ("task.training.average=1", r"task\.training\.average must be a number in \[0, 1\), or null, found 1"),
@@ -117,6 +130,12 @@ def test_what_an_optimizer_does_not_take_is_one_sentence_and_nothing_is_written(
         train.run(composed(f"task={task}", override))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize("limit", ["0.5", "true", "0", "2.0"])
+def test_the_held_out_text_of_a_bilm_has_no_shares(composed: Any, limit: str) -> None:
+    with pytest.raises(UserError, match=r"limit_val_batches must be 1\.0 \(all batches\) or a whole number .* found"):
+        train.run(composed("task=lm", f"trainer.limit_val_batches={limit}"))
 
 
 def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None:

@@ -105,6 +105,16 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
     assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
 
 
+@pytest.mark.parametrize("n_saves", [2, 3, 4, 5, 6])
+def test_a_language_model_that_ends_after_some_updates_goes_on_too(
+    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+) -> None:
+    overrides = [*LM, "trainer.max_epochs=3", "trainer.max_steps=15"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
+    assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 15]
+    assert_same(killed, whole)
+
+
 @pytest.mark.parametrize("n_saves", [1, 2, 3])
 def test_fine_tuning_goes_on_with_the_softmax_alone_and_with_both(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
@@ -166,8 +176,20 @@ def test_the_state_of_another_model_is_refused(composed: Any, tmp_path: Path, mo
     killed_run(composed, monkeypatch, "task=ner")
     (other,), (state,) = ((tmp_path / "outputs" / "runs").glob(f"{task}*/{STATE}") for task in ("sst5", "ner"))
     state.write_bytes(other.read_bytes())
-    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \(.*\); force=true begins anew$"):
+    difference = r"weights of another size: model\.words\.weight is .*, but this model's is .*"
+    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true begins anew$"):
         train.run(composed("task=ner"))
+
+
+def test_the_state_of_another_size_is_refused_with_both_sizes(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    sizes = [LM, (*LM, "bilm.options.lstm.projection_dim=7")]
+    for size in sizes:
+        killed_run(composed, monkeypatch, *size)
+    other, state = sorted((tmp_path / "outputs" / "runs").glob(f"*/{STATE}"), key=lambda path: path.stat().st_size)
+    state.write_bytes(other.read_bytes())
+    difference = r"weights of another size: model\.softmax_weight is \((\d+), 6\), but this model's is \(\1, 7\)"
+    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true begins anew$"):
+        train.run(composed(*sizes[1]))
 
 
 def test_what_is_no_tensor_number_text_or_container_is_never_written(tmp_path: Path) -> None:

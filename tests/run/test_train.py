@@ -15,6 +15,7 @@ from elmo_tasks import train
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.config import validate
 from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.accuracy import Accuracy
 from elmo_tasks.results import load
 
 REPO = Path(__file__).parents[2]
@@ -204,6 +205,57 @@ def test_the_end_is_scored_wherever_it_is(composed: Any, tmp_path: Path) -> None
         *((1, step) for step in (4, 8, 10)),
         *((2, step) for step in (14, 18, 20)),
     ]
+
+
+@pytest.mark.parametrize("patience", ["1", "null"])
+@pytest.mark.parametrize("task", ["lm", "sst5", "snli"])
+def test_training_that_ends_within_its_first_epoch_is_scored_there(
+    composed: Any, tmp_path: Path, task: str, patience: str
+) -> None:
+    sizes = SMALL_LM if task == "lm" else [f"task={task}", "task.training.batch_size=4", "elmo.placement=none"]
+    short = ["trainer.max_steps=3", "trainer.val_check_interval=null", f"trainer.patience={patience}"]
+    train.run(composed(*sizes, *short))
+    (row,) = rows_of(tmp_path)
+    assert [point["step"] for point in row["curve"]] == [3]
+    assert row["epochs"] == row["best_epoch"] == 1
+
+
+def test_fine_tuning_that_ends_within_its_first_epoch_is_scored_there(composed: Any, tmp_path: Path) -> None:
+    train.run(composed(*SMALL_LM))
+    (weights,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")
+    short = ["trainer.max_steps=3", "trainer.val_check_interval=null", "trainer.patience=1"]
+    train.run(composed(*SMALL_LM, f"task.lm.init={weights}", *short, f"paths.outputs={tmp_path / 'second'}"))
+    (row,) = load(tmp_path / "second" / "rows")
+    assert [(point["epoch"], point["step"]) for point in row["curve"]] == [(0, 0), (1, 3)]
+
+
+@pytest.mark.parametrize("task", ["lm", "sst5"])
+def test_an_interval_longer_than_an_epoch_is_the_epoch_s_end(composed: Any, tmp_path: Path, task: str) -> None:
+    sizes = [*SMALL_LM, "task.data.batch_size=64"] if task == "lm" else [f"task={task}"]
+    for interval in ("null", "1000"):
+        several = ["trainer.max_steps=-1", f"trainer.val_check_interval={interval}"]
+        train.run(composed(*sizes, *several, f"results.dir={tmp_path / interval}"))
+    by_default, longer = ([point["step"] for point in load(tmp_path / i)[0]["curve"]] for i in ("null", "1000"))
+    assert longer == by_default
+    assert len(longer) == 2
+
+
+def test_a_share_or_a_number_of_the_dev_batches_is_scored_during_training(composed: Any, tmp_path: Path) -> None:
+    numbers = []
+    real = Accuracy.update
+
+    def update(self: Any, *arguments: Any) -> None:
+        numbers[-1] += 1
+        real(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Accuracy, "update", update)
+        for limit in ("1.0", "0.5", "0.001", "1"):
+            numbers.append(0)
+            train.run(composed("task=sst5", "trainer.max_steps=1", f"trainer.limit_val_batches={limit}"))
+    whole = numbers[0] // 2  # the chosen weights are always scored on all batches
+    assert [n - whole for n in numbers] == [whole, whole // 2, 1, 1]
+    assert whole > 2
 
 
 def test_a_language_model_goes_on_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:

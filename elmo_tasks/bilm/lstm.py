@@ -21,7 +21,10 @@ State = tuple[Tensor, Tensor]
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer, two directions (TensorFlow's ``LSTMCell`` with ``num_proj``; gate order i, j, f, o).
+    """One layer, two directions (TensorFlow's ``LSTMCell``; gate order i, j, f, o).
+
+    As in bilm-tf there is no projection where it would not make the output narrower: H is P then, and ``proj_clip`` is
+    without effect.
 
     Args:
         input_dim: width of the input.
@@ -39,10 +42,11 @@ class ProjectedLSTM(nn.Module):
         # rows of the input, then of the hidden state, as in the file
         self.weight = nn.Parameter(torch.empty(2, input_dim + projection_dim, 4 * dim))
         self.bias = nn.Parameter(torch.zeros(2, 4 * dim))  # as in the file: the forget gate's +1 is added on use
-        self.w_projection = nn.Parameter(torch.empty(2, dim, projection_dim))
+        self.w_projection = None if projection_dim == dim else nn.Parameter(torch.empty(2, dim, projection_dim))
         for weight in (self.weight, self.w_projection):  # glorot uniform, TensorFlow's default
-            bound = (6 / (weight.shape[1] + weight.shape[2])) ** 0.5
-            nn.init.uniform_(weight, -bound, bound)
+            if weight is not None:
+                bound = (6 / (weight.shape[1] + weight.shape[2])) ** 0.5
+                nn.init.uniform_(weight, -bound, bound)
 
     def initial_state(self, n_rows: int) -> State:
         """Zeros for ``n_rows`` sequences."""
@@ -68,12 +72,12 @@ class ProjectedLSTM(nn.Module):
         scale[1], shift[2] = 2.0, 1.0
         bias = ((self.bias + shift.flatten()) * scale.flatten()).to(x.dtype)
         weight = (self.weight * scale.flatten()).to(x.dtype)
-        w_projection = self.w_projection.to(x.dtype)
+        w_projection = None if self.w_projection is None else self.w_projection.to(x.dtype)
         if not torch.is_grad_enabled() and device == "cpu":
             clips = (self.cell_clip, self.proj_clip)
             of_direction = (
-                read(x[k], weight[k], bias[k], w_projection[k], batch_sizes, (state[0][k], state[1][k]), clips)
-                for k in (0, 1)
+                read(x[k], weight[k], bias[k], own_projection, batch_sizes, (state[0][k], state[1][k]), clips)
+                for k, own_projection in enumerate((None, None) if w_projection is None else w_projection)
             )
             out, hidden, cell = map(torch.stack, zip(*of_direction, strict=True))
             return out, (hidden, cell)
@@ -103,7 +107,7 @@ class _Recurrence(torch.autograd.Function):
         ctx: Any,
         gates: Tensor,  # [2, N, 4H] input part of the pre-activations, bias included, j doubled
         w_hidden: Tensor,  # [2, P, 4H]
-        w_projection: Tensor,  # [2, H, P]
+        w_projection: Tensor | None,  # [2, H, P]
         hidden: Tensor,  # [2, B, P]
         cell: Tensor,  # [2, B, H]
         batch_sizes: list[int],
@@ -120,7 +124,8 @@ class _Recurrence(torch.autograd.Function):
             previous_cells = cell.new_empty(2, n_positions, dim)
             previous_hidden = torch.empty_like(out)
             kept_m = gates.new_empty(2, n_positions, dim)  # o * tanh(c), before the projection
-        add_hidden, project = products_and_sums_with(w_hidden), products_with(w_projection)
+        add_hidden = products_and_sums_with(w_hidden)
+        project = None if w_projection is None else products_with(w_projection)
         start = 0
         for n in batch_sizes:
             now = slice(start, start + n)
@@ -133,7 +138,7 @@ class _Recurrence(torch.autograd.Function):
             i, j, f, o = act.chunk(4, dim=2)
             c.mul_(f).add_((i * j).mul_(2).sub_(i)).clamp_(-cell_clip, cell_clip)
             m = ((c * 2).sigmoid_().mul_(2).sub_(1)).mul_(o).to(gates.dtype)
-            h.copy_(project(m).clamp_(-proj_clip, proj_clip))
+            h.copy_(project(m).clamp_(-proj_clip, proj_clip) if project else m)
             out[:, now] = h
             if training:
                 kept_cells[:, now], kept_m[:, now] = c, m
@@ -152,9 +157,10 @@ class _Recurrence(torch.autograd.Function):
         w_hidden, w_projection, acts, cells, previous_cells, previous_hidden, kept_m, out = ctx.saved_tensors
         batch_sizes, cell_clip, proj_clip = ctx.settings
         dim, dtype = cells.shape[2], out.dtype
-        to_hidden, to_m = products_with(w_hidden.transpose(1, 2)), products_with(w_projection.transpose(1, 2))
+        to_hidden = products_with(w_hidden.transpose(1, 2))
+        to_m = None if w_projection is None else products_with(w_projection.transpose(1, 2))
         d_gates = torch.empty_like(acts, dtype=dtype)
-        clipped_out, clipped_cell = _clipped(out, proj_clip), _clipped(cells, cell_clip)
+        clipped_out, clipped_cell = _clipped(out, proj_clip) if to_m else None, _clipped(cells, cell_clip)
         d_outputs = d_out.clone()
         d_hidden = out.new_zeros(2, batch_sizes[0], out.shape[2])
         d_cell = cells.new_zeros(2, batch_sizes[0], dim)
@@ -166,7 +172,7 @@ class _Recurrence(torch.autograd.Function):
             d_h.add_(d_hidden[:, :n])
             if clipped_out is not None:
                 d_h.masked_fill_(clipped_out[:, now], 0)
-            d_m = to_m(d_h).to(cells.dtype)
+            d_m = (to_m(d_h) if to_m else d_h).to(cells.dtype)
             tanh_c = (cells[:, now] * 2).sigmoid_().mul_(2).sub_(1)
             d_c.add_(torch.ops.aten.tanh_backward(d_m * o, tanh_c))
             if clipped_cell is not None:
@@ -183,6 +189,8 @@ class _Recurrence(torch.autograd.Function):
             d_hidden[:, :n] = to_hidden(d_gate)
             stop -= n
         d_w_hidden = torch.stack([product(h.t(), d) for h, d in zip(previous_hidden, d_gates, strict=True)])
+        if to_m is None:
+            return d_gates, d_w_hidden, None, None, None, None, None, None
         d_w_projection = torch.stack([product(m.t(), d) for m, d in zip(kept_m, d_outputs, strict=True)])
         return d_gates, d_w_hidden, d_w_projection, None, None, None, None, None
 

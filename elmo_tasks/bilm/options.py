@@ -13,7 +13,7 @@ from elmo_tasks.errors import UserError
 
 @dataclass(frozen=True)
 class BiLMOptions:
-    """Sizes of a biLM. P is the projection of one direction; a layer is D = 2 P wide."""
+    """Sizes of a biLM. P is the width of one direction, so that a layer is D = 2 P wide; P cells are not projected."""
 
     filters: tuple[tuple[int, int], ...]
     character_dim: int
@@ -51,12 +51,19 @@ class BiLMOptions:
         filters = char.get("filters")
         if not isinstance(filters, list) or not all(isinstance(f, list) and len(f) == 2 for f in filters):
             raise UserError(f"{source}: char_cnn.filters must be a list of [width, count], found {filters!r}")
+        dim = _positive(source, "lstm.dim", lstm.get("dim"))
+        projection_dim = _positive(source, "lstm.projection_dim", lstm.get("projection_dim"))
+        if projection_dim > dim:  # bilm-tf projects down only, and cannot put layers of two widths together
+            raise UserError(
+                f"{source}: lstm.projection_dim must be at most lstm.dim, found {projection_dim} and {dim}: the token "
+                "layer would be wider than the others"
+            )
         return cls(
             filters=tuple((_positive(source, "filter width", w), _positive(source, "filters", n)) for w, n in filters),
             character_dim=_positive(source, "char_cnn.embedding.dim", _section(char, "embedding", source).get("dim")),
             n_highway=_positive(source, "char_cnn.n_highway", char["n_highway"]) if char.get("n_highway") else 0,
-            dim=_positive(source, "lstm.dim", lstm.get("dim")),
-            projection_dim=_positive(source, "lstm.projection_dim", lstm.get("projection_dim")),
+            dim=dim,
+            projection_dim=projection_dim,
             n_layers=_positive(source, "lstm.n_layers", lstm.get("n_layers")),
             cell_clip=_clip(source, "lstm.cell_clip", lstm.get("cell_clip")),
             proj_clip=_clip(source, "lstm.proj_clip", lstm.get("proj_clip")),

@@ -19,7 +19,7 @@ def read(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
-    w_projection: Tensor,
+    w_projection: Tensor | None,
     batch_sizes: Sequence[int],
     state: tuple[Tensor, Tensor],
     clips: tuple[float, float],
@@ -30,7 +30,7 @@ def read(
         x: ``[N, input_dim]``, in reading order; its dtype is that of the products, the state keeps its own.
         weight: ``[input_dim + P, 4H]``.
         bias: ``[4H]``.
-        w_projection: ``[H, P]``.
+        w_projection: ``[H, P]``; None where there is no projection, and P is H.
         batch_sizes: live rows of each step, not increasing.
         state: where each row begins, ``[B, P]`` and ``[B, H]``.
         clips: bounds of the cell's and of the output's absolute value.
@@ -40,13 +40,18 @@ def read(
     """
     cell_clip, proj_clip = clips
     gates = linear(x, weight[: x.shape[1]].t(), bias)
-    advance, project = product_and_sum_with(weight[x.shape[1] :]), product_with(w_projection)
+    advance = product_and_sum_with(weight[x.shape[1] :])
+    project = None if w_projection is None else product_with(w_projection)
     hidden, minus_cell = state[0].clone(), -state[1]  # the sign saves two passes
-    out = hidden.new_empty(len(x), w_projection.shape[1])
+    out = hidden.new_empty(len(x), hidden.shape[1])
     for start, stop in steps_of(batch_sizes):
         h, c = hidden[: stop - start], minus_cell[: stop - start]
         i, j, f, o = advance(h.to(x.dtype), gates[start:stop]).to(c.dtype).sigmoid_().chunk(4, dim=1)
         torch.addcmul(torch.addcmul(i, i, j, value=-2), f, c, out=c).clamp_(-cell_clip, cell_clip)
         m = torch.addcmul(o, o, (c * 2).sigmoid_(), value=-2)  # o tanh(cell)
-        out[start:stop] = torch.clamp(project(m.to(x.dtype)).to(h.dtype), -proj_clip, proj_clip, out=h)
+        if project:
+            torch.clamp(project(m.to(x.dtype)).to(h.dtype), -proj_clip, proj_clip, out=h)
+        else:
+            h.copy_(m)
+        out[start:stop] = h
     return out, hidden, -minus_cell

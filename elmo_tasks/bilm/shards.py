@@ -1,35 +1,27 @@
-"""Arrays by key in files that only ever appear whole: what the layer store is written in.
+"""Arrays by key in a folder of shards that only ever appear whole: what the layer store is written in.
 
-``NAME.bin`` holds the rows of several arrays one after the other, ``NAME.idx`` says which key begins where. Both are
-written under temporary names, synced and renamed, the index last; so a killed writer loses its unfinished shard and
-nothing else, and several processes can write to one folder without knowing of each other.
+A killed writer loses its unfinished shard and nothing else, and several processes can fill one folder without knowing
+of each other. A shard that is bad is removed, with a word to the user.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import time
-import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
+from elmo_tasks.bilm.shard import VERSION, Array, BadShardError, read_shard, write_shard
 from elmo_tasks.errors import UserError
 
-VERSION = 2
-
-_INDEX = np.dtype([("key", "V16"), ("start", "<i8"), ("rows", "<i8")])
 _GIGABYTE = 1e9
 _STALE_SECONDS = 3600
-
-Array = NDArray[np.floating[Any]]
 
 
 class Shards:
@@ -44,8 +36,7 @@ class Shards:
 
     def __init__(self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> None:
         self.folder, self.row_shape, self.dtype, self.about = folder, row_shape, np.dtype(dtype), about
-        self._where: dict[bytes, tuple[str, int, int]] = {}
-        self._maps: dict[str, Array] = {}
+        self._where: dict[bytes, tuple[Array, int, int]] = {}
         self._seen: set[str] = set()
 
     @property
@@ -58,11 +49,8 @@ class Shards:
 
     def get(self, key: bytes) -> Array:
         """The array of a key, straight from the mapped file."""
-        shard, start, n_rows = self._where[key]
-        if shard not in self._maps:
-            flat = np.memmap(self.folder / f"{shard}.bin", dtype=self.dtype, mode="r")
-            self._maps[shard] = flat[: len(flat) // self._row_size * self._row_size].reshape(-1, *self.row_shape)
-        return self._maps[shard][start : start + n_rows]
+        numbers, start, n_rows = self._where[key]
+        return numbers[start : start + n_rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
         """Make the folder and see that ``n_rows`` more have room.
@@ -73,7 +61,11 @@ class Shards:
         Raises:
             UserError: if the limit or the disk would be exceeded, or the folder cannot be written.
         """
-        have = sum(path.stat().st_size for path in self.folder.glob("*.bin")) if self.folder.is_dir() else 0
+        try:
+            self._remove_stale()
+            have = sum(map(_bytes_of, self.folder.glob("*.bin")))
+        except OSError as error:
+            raise self._unwritable(error) from error
         need, root = n_rows * self.row_bytes, self.folder.parent
         text = f"{n_rows:,} tokens take {_size(need)} in bilm.store.dir={root}"
         if have + need > limit_gb * _GIGABYTE:
@@ -82,8 +74,9 @@ class Shards:
                 "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
             )
         try:
+            if not self.folder.is_dir():
+                self._tell_of_other_versions()
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._remove_stale()
             about = self.folder / "about.json"
             if not about.exists():
                 about.write_text(json.dumps(self.about, indent=1) + "\n", "utf-8")
@@ -100,33 +93,10 @@ class Shards:
         Raises:
             UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
         """
-        name = uuid.uuid4().hex
-        lengths = np.array([len(array) for array in arrays])
-        index = np.empty(len(keys), dtype=_INDEX)
-        index["key"] = np.array(keys, dtype="V16")
-        index["rows"], index["start"] = lengths, lengths.cumsum() - lengths
-        temporary = [self.folder / f"{name}.{suffix}.tmp" for suffix in ("bin", "idx")]
         try:
-            sha = hashlib.sha256()
-            with temporary[0].open("wb") as file:
-                for array in arrays:
-                    data = self._converted(array).tobytes()
-                    sha.update(data)
-                    file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            with temporary[1].open("wb") as file:
-                header = {"version": VERSION, "arrays": len(keys), "sha256": sha.hexdigest()}
-                file.write(json.dumps(header).encode() + b"\n" + index.tobytes())
-                file.flush()
-                os.fsync(file.fileno())
-            for path in temporary:
-                path.rename(path.with_suffix(""))
+            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays))
         except OSError as error:
             raise self._unwritable(error) from error
-        finally:
-            for path in temporary:
-                path.unlink(missing_ok=True)
         self.scan()
 
     def _converted(self, array: Array) -> Array:
@@ -138,46 +108,71 @@ class Shards:
         return np.ascontiguousarray(array, dtype=self.dtype)
 
     def scan(self) -> None:
-        """Take in the indices that have appeared since the last look; damaged ones are passed over."""
+        """Take in the shards that have appeared since the last look, and remove bad ones, as the user is told.
+
+        Raises:
+            UserError: if the folder cannot be read.
+        """
         for path in sorted(self.folder.glob("*.idx")) if self.folder.is_dir() else ():
             if path.name in self._seen:
                 continue
             self._seen.add(path.name)
-            for key, start, n_rows in self._entries(path):
-                self._where[key] = (path.stem, start, n_rows)
-
-    def _entries(self, path: Path) -> list[tuple[bytes, int, int]]:
-        head, _, body = path.read_bytes().partition(b"\n")
-        binary = path.with_suffix(".bin")
-        n_rows = binary.stat().st_size // self.row_bytes if binary.exists() else 0
-        try:
-            header = json.loads(head)
-            entries: list[tuple[bytes, int, int]] = np.frombuffer(body, _INDEX, count=header["arrays"]).tolist()
-        except (ValueError, KeyError, TypeError):
-            return []
-        if header.get("version") != VERSION or any(start + rows > n_rows for _, start, rows in entries):
-            return []
-        with binary.open("rb") as file:
-            whole = hashlib.file_digest(file, "sha256").hexdigest() == header.get("sha256")
-        if not whole:
-            tqdm.write(f"layer store: {binary} is damaged; what it held is computed again")
-        return entries if whole else []
-
-    @property
-    def _row_size(self) -> int:
-        return int(np.prod(self.row_shape))
+            try:
+                entries, numbers = read_shard(path, self.row_shape, self.dtype)
+            except BadShardError as reason:
+                _remove(path, str(reason))
+            except FileNotFoundError:
+                continue  # another process found it bad, removed it and said so
+            except OSError as error:
+                raise UserError(f"{path}: the layer store cannot be read ({error.strerror})") from error
+            else:
+                self._where.update((key, (numbers, start, n_rows)) for key, start, n_rows in entries)
 
     def _remove_stale(self) -> None:
         """Remove what killed writers left behind, once it is too old to belong to a living one."""
-        for path in self.folder.glob("*.tmp"):
-            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                path.unlink(missing_ok=True)
+        numbers = (path for path in self.folder.glob("*.bin") if not path.with_suffix(".idx").exists())
+        for path in (*self.folder.glob("*.tmp"), *numbers):
+            with suppress(FileNotFoundError):  # renamed by its writer, or removed by another process
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+    def _tell_of_other_versions(self) -> None:
+        """Another version of the layer store kept the same in a folder of its own, which this one does not read."""
+        for path in sorted(self.folder.parent.glob("*/about.json")):
+            with suppress(OSError, ValueError, TypeError):  # whatever else may lie there
+                about = json.loads(path.read_text("utf-8"))
+                if {**about, "version": VERSION} == self.about:
+                    tqdm.write(
+                        f"layer store: {path.parent} was written by version {about.get('version')} of the layer store "
+                        f"(this is version {VERSION}); it is not read and can be removed"
+                    )
 
     def _unwritable(self, error: OSError) -> UserError:
         return UserError(
             f"bilm.store.dir={self.folder.parent}: the layer store cannot be written ({error.strerror}); "
             "set bilm.store.dir to a folder with room"
         )
+
+
+def _remove(index: Path, reason: str) -> None:
+    """Remove a bad shard, of which any number of processes may become aware; the first of them tells the user."""
+    done = "is removed"
+    try:
+        index.unlink()
+        index.with_suffix(".bin").unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        done = f"cannot be removed ({error.strerror})"
+    tqdm.write(f"layer store: {index} {reason}; it {done}, and what is needed of it is computed again")
+
+
+def _bytes_of(path: Path) -> int:
+    """Of a file that another process may be removing."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _size(n_bytes: int) -> str:

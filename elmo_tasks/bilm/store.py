@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.bilm.shards import VERSION, Array, Shards
+from elmo_tasks.bilm.shard import VERSION, Array
+from elmo_tasks.bilm.shards import Shards
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 

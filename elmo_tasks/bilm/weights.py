@@ -42,12 +42,16 @@ def read_weights(bilm: BiLM, path: Path) -> None:
     """Fill a biLM from a weight file.
 
     Raises:
-        UserError: if the file is damaged, a dataset is missing, has a shape that the options do not give, or
-            holds values that are not finite.
+        UserError: if the file is damaged, a dataset is missing, has no place in this model, has a shape that the
+            options do not give, or holds values that are not finite.
     """
     try:
         with h5py.File(path, "r") as file, torch.no_grad():
-            for name, view in _datasets(bilm):
+            datasets = dict(_datasets(bilm))
+            for name in _layers_in(file):
+                if name not in datasets:
+                    raise UserError(f"{path}: {name!r} has no place: the options ask for {_sizes(bilm.options)}")
+            for name, view in datasets.items():
                 if name not in file:
                     raise UserError(f"{path}: dataset {name!r} is missing; the options ask for {_sizes(bilm.options)}")
                 values = np.asarray(file[name], dtype=np.float32)
@@ -99,7 +103,15 @@ def _datasets(bilm: BiLM) -> Iterator[tuple[str, Tensor]]:
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{k}/LSTMCell"
             yield f"{cell}/W_0", lstm.weight[direction]
             yield f"{cell}/B", lstm.bias[direction]
-            yield f"{cell}/W_P_0", lstm.w_projection[direction]
+            if lstm.w_projection is not None:
+                yield f"{cell}/W_P_0", lstm.w_projection[direction]
+
+
+def _layers_in(file: h5py.File) -> list[str]:
+    """The names of all weights of layers in a file; whatever else there is does no harm."""
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return [name for name in names if name.startswith(("CNN", "RNN"))]
 
 
 def _sizes(options: BiLMOptions) -> str:

@@ -2,6 +2,7 @@ import dataclasses
 import json
 
 import h5py
+import numpy as np
 import pytest
 import torch
 
@@ -30,6 +31,26 @@ def one_by_one(bilm, sentence, states=None):
         layers.append(torch.cat([x[0], x[1].flip(0)], dim=1))
         finals.append(final)
     return torch.stack(layers)[:, 1:-1], finals
+
+
+def step_by_step(bilm, sentence, states):
+    """As :func:`one_by_one` where nothing is projected, in NumPy a step at a time; ``states`` go on in place."""
+    tokens = bilm.encoder.encode(["<S>", *sentence, "</S>"]).numpy()
+    x, layers = np.stack([tokens, tokens[::-1]]), [np.concatenate([tokens, tokens], axis=1)]
+    for k, lstm in enumerate(bilm.lstms):
+        out = np.zeros_like(x)
+        for direction in (0, 1):
+            weight, bias = lstm.weight[direction].numpy(), lstm.bias[direction].numpy()
+            hidden, cell = states.get((k, direction), (np.zeros(lstm.dim), np.zeros(lstm.dim)))
+            for step, inputs in enumerate(x[direction]):
+                i, j, f, o = np.split(np.concatenate([inputs, hidden]) @ weight + bias, 4)
+                cell = cell / (1 + np.exp(-f - 1)) + np.tanh(j) / (1 + np.exp(-i))
+                cell = np.clip(cell, -lstm.cell_clip, lstm.cell_clip)
+                hidden = out[direction, step] = np.tanh(cell) / (1 + np.exp(-o))
+            states[k, direction] = hidden, cell
+        x = x + out if k > 0 else out
+        layers.append(np.concatenate([x[0], x[1, ::-1]], axis=1))
+    return torch.from_numpy(np.stack(layers)[:, 1:-1]).float()
 
 
 def assert_same(found, expected, atol=1e-5):
@@ -86,6 +107,27 @@ def test_packed_batches_meet_each_sentence_by_itself(tiny_options, shake, skip_c
     options = dataclasses.replace(tiny_options, skip_connections=skip_connections, n_layers=n_layers)
     bilm = shake(BiLM(options)).eval().requires_grad_(False)
     assert_same(bilm.layers(SENTENCES), [one_by_one(bilm, sentence)[0] for sentence in SENTENCES])
+
+
+@pytest.mark.parametrize("state", ["reset", "carry", "warm"])
+def test_without_a_projection_layers_meet_the_step_by_step_cell_also_when_read_back(
+    tiny_options, shake, tmp_path, state
+):
+    """bilm-tf has no projection, and nothing for proj_clip to cut, where projection_dim is no smaller than dim."""
+    options = dataclasses.replace(tiny_options, projection_dim=12, proj_clip=0.1, cell_clip=0.7)
+    shake(BiLM(options)).save(tmp_path)
+    bilm = BiLM.load(tmp_path)
+    before = {}
+    step_by_step(bilm, SENTENCES[4], before)
+    bilm.warm_up([SENTENCES[4]])
+    expected, carried = [], {}
+    for sentence in SENTENCES:
+        start = {"reset": {}, "carry": carried, "warm": dict(before)}[state]
+        expected.append(step_by_step(bilm, sentence, start))
+    bilm.forget()
+    found = [bilm.layers([sentence], state)[0] for sentence in SENTENCES]
+    assert found[0].shape == (3, 7, 24)
+    assert_same(found, expected)
 
 
 def test_the_skip_connection_makes_a_difference(tiny_bilm, tiny_options, shake):

@@ -11,9 +11,9 @@ LENGTHS = [5, 3, 3, 2]  # of each row, as BATCH_SIZES say
 CLIPS = {"cell_clip": 0.6, "proj_clip": 0.3}
 
 
-@pytest.fixture
-def lstm(shake):
-    return shake(ProjectedLSTM(input_dim=N_IN, dim=H, projection_dim=P, **CLIPS)).double()
+@pytest.fixture(params=[P, H], ids=["projected", "as it is"])
+def lstm(request, shake):
+    return shake(ProjectedLSTM(input_dim=N_IN, dim=H, projection_dim=request.param, **CLIPS)).double()
 
 
 @pytest.fixture
@@ -22,8 +22,10 @@ def x():
 
 
 @pytest.fixture
-def state():
-    return 0.2 * torch.randn(2, 4, P, dtype=torch.float64), 0.5 * torch.randn(2, 4, H, dtype=torch.float64)
+def state(lstm):
+    return 0.2 * torch.randn(2, 4, lstm.projection_dim, dtype=torch.float64), 0.5 * torch.randn(
+        2, 4, H, dtype=torch.float64
+    )
 
 
 def sigmoid(z):
@@ -31,9 +33,9 @@ def sigmoid(z):
 
 
 def oracle(lstm, x, lengths, state):
-    """TensorFlow's LSTMCell, one row and one step at a time; also how often each clip cut something off."""
-    weight, bias, w_projection = (p.detach().numpy() for p in (lstm.weight, lstm.bias, lstm.w_projection))
-    out = np.zeros((2, sum(lengths), P))
+    """TensorFlow's LSTMCell, one row and one step at a time; also how often a value lay beyond each clip."""
+    weight, bias = lstm.weight.detach().numpy(), lstm.bias.detach().numpy()
+    out = np.zeros((2, sum(lengths), lstm.projection_dim))
     hidden, cell = (part.numpy().copy() for part in state)
     cuts = {"cell": 0, "projection": 0}
     for direction in (0, 1):
@@ -45,9 +47,12 @@ def oracle(lstm, x, lengths, state):
                 c = sigmoid(f + 1) * cell[direction, row] + sigmoid(i) * np.tanh(j)
                 cuts["cell"] += int((np.abs(c) > lstm.cell_clip).sum())
                 c = np.clip(c, -lstm.cell_clip, lstm.cell_clip)
-                h = (sigmoid(o) * np.tanh(c)) @ w_projection[direction]
+                h = sigmoid(o) * np.tanh(c)
+                if lstm.projection_dim < lstm.dim:
+                    h = h @ lstm.w_projection.detach().numpy()[direction]
                 cuts["projection"] += int((np.abs(h) > lstm.proj_clip).sum())
-                h = np.clip(h, -lstm.proj_clip, lstm.proj_clip)
+                if lstm.projection_dim < lstm.dim:  # else TensorFlow leaves the output as it is
+                    h = np.clip(h, -lstm.proj_clip, lstm.proj_clip)
                 hidden[direction, row], cell[direction, row] = h, c
                 out[direction, place] = h
     return out, hidden, cell, cuts
@@ -91,11 +96,13 @@ def test_where_no_gradient_is_wanted_the_other_way_gives_the_same(monkeypatch, l
 def test_the_hand_written_gradient_is_the_numerical_one(lstm, x, state, clips):
     lstm.cell_clip, lstm.proj_clip = clips["cell_clip"], clips["proj_clip"]
 
-    def run(x, weight, bias, w_projection):
-        parameters = {"weight": weight, "bias": bias, "w_projection": w_projection}
-        return torch.func.functional_call(lstm, parameters, (x, BATCH_SIZES, state))[0]
+    parameters = dict(lstm.named_parameters())
+    assert ("w_projection" in parameters) == (lstm.projection_dim < lstm.dim)
 
-    assert torch.autograd.gradcheck(run, (x.requires_grad_(), lstm.weight, lstm.bias, lstm.w_projection))
+    def run(x, *values):
+        return torch.func.functional_call(lstm, dict(zip(parameters, values, strict=True)), (x, BATCH_SIZES, state))[0]
+
+    assert torch.autograd.gradcheck(run, (x.requires_grad_(), *parameters.values()))
 
 
 def test_a_run_cut_in_two_with_carried_state_is_the_long_run(lstm, x, state):
@@ -116,7 +123,7 @@ def test_the_given_state_is_left_as_it_was(lstm, x, state):
 
 def test_the_initial_state_is_zero(lstm):
     hidden, cell = lstm.initial_state(3)
-    assert hidden.shape == (2, 3, P)
+    assert hidden.shape == (2, 3, lstm.projection_dim)
     assert cell.shape == (2, 3, H)
     assert not hidden.any()
     assert not cell.any()

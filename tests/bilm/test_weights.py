@@ -95,11 +95,39 @@ def test_the_official_names_and_shapes_are_on_disk(folder):
     assert len(shapes) == 1 + 2 * 3 + 4 + 2 + 2 * 2 * 3
 
 
-def test_without_a_projection_the_file_has_none_either(tiny_options, tmp_path):
-    bilm = BiLM(dataclasses.replace(tiny_options, projection_dim=20))
-    bilm.save(tmp_path)
-    assert not any("CNN_proj" in name for name in datasets(tmp_path / "weights.hdf5"))
-    torch.testing.assert_close(parameters(BiLM.load(tmp_path)), parameters(bilm))
+@pytest.mark.parametrize(("projection_dim", "dim", "missing"), [(20, 24, "CNN_proj/"), (12, 12, "/W_P_0")])
+def test_without_a_projection_the_file_has_none_either(
+    tiny_options, tiny_bilm, shake, tmp_path, projection_dim, dim, missing
+):
+    bilm = shake(BiLM(dataclasses.replace(tiny_options, projection_dim=projection_dim, dim=dim)))
+    bilm.save(tmp_path / "without")
+    tiny_bilm.save(tmp_path / "with")
+    names, usual = (set(datasets(tmp_path / folder / "weights.hdf5")) for folder in ("without", "with"))
+    assert names == {name for name in usual if missing not in name} != usual
+    torch.testing.assert_close(parameters(BiLM.load(tmp_path / "without")), parameters(bilm), rtol=0, atol=0)
+
+
+def test_a_projection_that_the_options_do_not_ask_for_is_refused(tiny_options, tiny_bilm, tmp_path):
+    BiLM(dataclasses.replace(tiny_options, projection_dim=12)).save(tmp_path)
+    with h5py.File(tmp_path / "weights.hdf5", "r+") as file:
+        file[f"{CELL}/W_P_0"] = np.eye(12)
+    assert f"{CELL}/W_P_0' has no place: the options ask for lstm.dim 12, lstm.projection_dim 12" in refusal(tmp_path)
+
+
+def test_a_highway_that_the_options_do_not_ask_for_is_refused(folder):
+    change_options(folder, "char_cnn", n_highway=0)
+    assert "'CNN_high_0/W_carry' has no place: the options ask for" in refusal(folder)
+
+
+def test_a_dataset_that_is_no_layer_does_no_harm(tiny_bilm, folder):
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        file["note"] = "by hand"
+    torch.testing.assert_close(parameters(BiLM.load(folder)), parameters(tiny_bilm))
+
+
+def test_lstms_narrower_than_their_input_are_refused(folder):
+    change_options(folder, "lstm", projection_dim=13)
+    assert "lstm.projection_dim must be at most lstm.dim, found 13 and 12" in refusal(folder)
 
 
 @pytest.mark.parametrize("n_characters", [261, 262])

@@ -184,14 +184,15 @@ SMALL_LM = (
 )
 
 
-def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path: Path) -> None:
-    value = train.run(composed(*SMALL_LM))
+@pytest.mark.parametrize("width", [6, 12])  # as wide as the LSTM, which is not projected then
+def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path: Path, width: int) -> None:
+    value = train.run(composed(*SMALL_LM, f"bilm.options.lstm.projection_dim={width}"))
     (row,) = rows_of(tmp_path)
     assert row["scores"]["dev"]["perplexity"] == value
     assert {"forward", "backward"} <= set(row["scores"]["dev"])
     assert [point["step"] for point in row["curve"]] == [10, 20]
     (folder,) = (tmp_path / "outputs" / "runs").glob("*/bilm")
-    assert BiLM.load(folder).layers([["Hello", "."]])[0].shape == (3, 2, 12)
+    assert BiLM.load(folder).layers([["Hello", "."]])[0].shape == (3, 2, 2 * width)
     assert (folder / "vocabulary.txt").read_text().startswith("<S>\n</S>\n<UNK>\n")
 
 

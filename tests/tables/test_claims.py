@@ -70,7 +70,7 @@ def test_where_nothing_is_trained_one_run_is_enough(
 def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     for seed in (1, 2, 3):
-        write(NER, seed=seed, dev=99.0, data={"digest": "x", "train": {"used": 1, "original": 1}})
+        write(NER, seed=seed, dev=99.0, data={"name": "local", "digest": "x", "train": {"used": 1, "original": 1}})
     assert verdict(tmp_path) == NOT_ENOUGH
 
 

@@ -77,7 +77,7 @@ def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write:
 
 def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
-    data = {"digest": "other", "train": {"original": 10, "used": 10}, "dev": {"original": 10, "used": 10}}
+    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
     for seed in (1, 2, 3):
         write(NER, seed=seed, dev=99.0, data=data)
     grid = filled(tmp_path, TABLE).grid
@@ -175,12 +175,12 @@ def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
-    write(NER, seed=1, elmo={"weights": {"input": {"s": [0.1, 0.8, 0.1], "gamma": 1.0}}})
-    write(NER, seed=2, elmo={"weights": {"input": {"s": [0.3, 0.6, 0.5], "gamma": 3.0}}})
-    write(NER, seed=3, elmo={"weights": {"input": {"s": "?"}}})
+    for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0), (3, "?", 2.0)):
+        weights = {"input": {"s": s, "gamma": gamma}}
+        write(NER, seed=seed, elmo={"placement": "input", "mix": "scalar", "weights": weights})
     found = filled(tmp_path, declared)
     assert found.grid.lines == [["NER", "input", "2", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
-    assert "1 rows hold no layer weights and were left out" in found.grid.notes
+    assert any("elmo.weights must be finite s and gamma for each place" in note for note in found.grid.notes)
     assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]
 

@@ -80,6 +80,11 @@ class Cell:
         """Of the data files, the same for all rows."""
         return next((row["data"]["digest"] for row in self.rows.values()), None)
 
+    @property
+    def bilm_digest(self) -> str | None:
+        """Of the biLM's weights, the same for all rows; None without rows, and where no biLM takes part."""
+        return next((row["bilm"]["digest"] for row in self.rows.values() if row["bilm"]), None)
+
 
 def find_cell(
     rows: Rows,

@@ -74,6 +74,17 @@ def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
     assert verdict(tmp_path) == NOT_ENOUGH
 
 
+def test_rows_of_other_bilm_weights_bear_no_verdict(tmp_path: Path, write: Any) -> None:
+    last = Part("NER", ELMO, Score((NER, "elmo.mix=last")))
+    write_pairs(write, [90.0, 91.0, 92.0], [0.0, 0.0, 0.0])
+    for digest, expected in (("b1", REPRODUCED), ("b2", NOT_ENOUGH)):
+        bilm = {"name": "mini", "digest": digest, "state": "reset", "dtype": "float16", "warm": None}
+        for seed, score in ((1, 80.0), (2, 81.0), (3, 82.5)):
+            write(NER, "elmo.mix=last", seed=seed, dev=score, bilm=bilm)
+        assert verdict(tmp_path, last) == expected
+    assert verdict(tmp_path) == REPRODUCED  # the baseline has no biLM
+
+
 def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [60.0, 70.0, 80.0], [40.0, 51.0, 58.0], "data.fraction=0.1")  # 20, 19, 22
     write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1

@@ -1,4 +1,5 @@
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,23 @@ def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> 
     grid = filled(tmp_path, TABLE).grid
     assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
+
+
+def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write: Any) -> None:
+    last = Column("last", ("elmo.mix=last",))
+    table = Table("t", (Line("NER", (NER,)),), (BASELINE, last, ELMO, Gain("g", "ELMo", "last")), seeds=3)
+    table = replace(table, compare=(("ELMo", "baseline"),))
+    three_seeds(write)
+    for seed in (1, 2, 3):
+        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2)
+    assert filled(tmp_path, table).grid.lines[0][-1] == "+6.67"
+    for seed in (1, 2, 3):
+        bilm = {"name": "mini", "digest": "b2", "state": "reset", "dtype": "float16", "warm": None}
+        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2, bilm=bilm)
+    grid = filled(tmp_path, table).grid
+    assert grid.lines[0][-1] == "missing"
+    assert "NER, ELMo against last: not compared: the rows are of different biLM weights" in grid.notes
+    assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
 
 
 def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path: Path, write: Any) -> None:

@@ -7,7 +7,20 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.tables import Column, Gain, Line, Quote, Race, Table, Weights
+from elmo_tasks.tables import (
+    Claim,
+    Claims,
+    Column,
+    FineTuning,
+    Gain,
+    Line,
+    Part,
+    Quote,
+    Race,
+    Score,
+    Table,
+    Weights,
+)
 from elmo_tasks.tables import paper as paper_module
 from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.measure import Choice
@@ -62,6 +75,24 @@ def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: A
     (test,) = [note for note in found.grid.notes if "ELMo against baseline" in note]
     assert test == "NER, ELMo against baseline: +10.33 (paired t-test, t = 17.20, p = 0.00336, n = 3 seeds)"
     assert [cell.paper.v for cell in found.cells if cell.paper] == [90.15, 92.22]
+
+
+@pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
+def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) -> None:
+    line = (Line("NER", (NER,)),)
+    things = {
+        "table": Table("t", line, (BASELINE, ELMO)),
+        "race": RACE,
+        "weights": Weights("w", line, "figure_2.hatched_below", "figure_2.speckled_above"),
+        "finetuning": FineTuning("f", line, "mini", ""),
+        "claims": Claims("c", (Claim("it helps", (Part("NER", Score((NER,)), Score((NER, NONE))),)),)),
+    }
+    chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
+    notes = filled(tmp_path, things[declared], Choice(chosen)).grid.notes
+    assert notes[0] == "data=local, scale=cpu, bilm=mini"
+    own = "(a cell's own values stand above these)"
+    assert notes[1] == f"set for all cells: data.fraction=0.1, trainer.max_epochs=1 {own}"
+    assert not any("set for all" in note for note in filled(tmp_path, things[declared]).grid.notes)
 
 
 def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:

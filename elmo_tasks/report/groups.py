@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 
-from elmo_tasks.report.rows import Row
+from elmo_tasks.report.check import Row
 from elmo_tasks.results import elmo_in_force, fingerprint, task_in_force
 
 Setting = tuple[str, str, str, str]
@@ -21,9 +21,22 @@ def groups(rows: Iterable[Row]) -> list[tuple[Setting, list[Row]]]:
     """
     found: dict[tuple[Setting, str], list[Row]] = defaultdict(list)
     for row in rows:
-        hidden = f"{plugged(row)}{ensemble(row)} {row['data']['digest']} {_bilm(row)} {_cell(row)} {_sizes(row)}"
-        found[setting(row), hidden].append(row)
+        found[setting(row), _hidden(row)].append(row)
     return [(shown, found[shown, hidden]) for shown, hidden in sorted(found)]
+
+
+def place(row: Row) -> tuple[object, ...]:
+    """What two rows have in common that cannot both count: a group of :func:`groups` and a seed (or members)."""
+    if row["status"] == "failed" or row["elmo"] is None:  # no part of any mean
+        return (row["run_id"],)
+    seeds = row["ensemble"]["seeds"] if "ensemble" in row else [row["seed"]]
+    return setting(row), _hidden(row), tuple(sorted(seeds))
+
+
+def _hidden(row: Row) -> str:
+    """What tells apart rows of one :func:`setting`, beginning with what is shown of it."""
+    shown = f"{plugged(row)}{ensemble(row)}"
+    return f"{shown} {row['data']['digest']} {row['metric']} {_bilm(row)} {_cell(row)} {_sizes(row)}"
 
 
 def setting(row: Row) -> Setting:
@@ -88,8 +101,9 @@ def _cell(row: Row) -> str:
 
 
 def _bilm(row: Row) -> str:
-    bilm = row["bilm"] or {}
-    return f"{bilm.get('digest')} {json.dumps([bilm.get('dtype'), bilm.get('warm')])}"
+    bilm, of_config = row["bilm"] or {}, (row["bilm"] and row["config"].get("bilm")) or {}
+    precision = of_config.get("precision", "float32")  # the only one before there was a choice
+    return f"{bilm.get('digest')} {json.dumps([bilm.get('dtype'), bilm.get('warm'), precision])}"
 
 
 def _sizes(row: Row) -> str:

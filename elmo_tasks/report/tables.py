@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+from elmo_tasks.report.check import Row, metrics
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.report.groups import ensemble, groups, plugged, setting
-from elmo_tasks.report.rows import Row, metrics
 
 _SETTING = ["task", "data", "scale", "training items", "ELMo"]
 

@@ -7,6 +7,8 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+from elmo_tasks.errors import UserError
+from elmo_tasks.report.check import moment
 from elmo_tasks.tables.paper import Value
 from elmo_tasks.tables.rows import Row, Rows
 from elmo_tasks.tables.settings import NO_ROOT, REPO, Setting
@@ -78,6 +80,11 @@ class Cell:
         """Of the data files, the same for all rows."""
         return next((row["data"]["digest"] for row in self.rows.values()), None)
 
+    @property
+    def bilm_digest(self) -> str | None:
+        """Of the biLM's weights, the same for all rows; None without rows, and where no biLM takes part."""
+        return next((row["bilm"]["digest"] for row in self.rows.values() if row["bilm"]), None)
+
 
 def find_cell(
     rows: Rows,
@@ -102,17 +109,23 @@ def find_cell(
         ensemble: whether one row of an ensemble is wanted.
         paper: the paper's value.
         bilm: digest of the biLM, where it is known from elsewhere and its files may be gone.
+
+    Raises:
+        UserError: if a folder that the setting names is not there, and if the rows are of different metrics.
     """
     asked = [row for row in rows.by_setting.get(setting.key, ()) if split in row["scores"]]
     if ensemble:
         candidates = [row for row in asked if "ensemble" in row and sorted(row["ensemble"]["seeds"]) == sorted(seeds)]
     else:
         candidates = [row for row in asked if "ensemble" not in row and row["seed"] in seeds]
-    candidates.sort(key=lambda row: (row["created"], row["run_id"]))
+    candidates.sort(key=moment)
     data, bilm = _data_at_hand(setting), bilm or _bilm_at_hand(setting)
     kept = [row for row in candidates if data in (None, _inputs(row)[0]) and bilm in (None, _inputs(row)[1])]
     kept = [row for row in kept if _inputs(row) == _inputs(kept[-1])]
     chosen = {0 if ensemble else row["seed"]: row for row in kept}
+    if len({row["metric"] for row in chosen.values()}) > 1:
+        found = ", ".join(f"{row['run_id']} ({row['metric']})" for row in chosen.values())
+        raise UserError(f"rows of one setting must have one metric, found {found}; move those that are wrong elsewhere")
     marks = {
         "a": 0 < len(chosen) < (1 if ensemble else len(seeds)),
         "b": len({row.get("commit") for row in chosen.values()}) > 1,

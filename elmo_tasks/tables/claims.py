@@ -9,7 +9,7 @@ from elmo_tasks.report.grid import Grid
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.curves import scores_of
 from elmo_tasks.tables.declare import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
-from elmo_tasks.tables.measure import Choice, find, same_data
+from elmo_tasks.tables.measure import Choice, find, incomparable
 from elmo_tasks.tables.race import heats
 from elmo_tasks.tables.render import legend, setting_note
 from elmo_tasks.tables.rows import Rows
@@ -58,10 +58,8 @@ def judge(part: Part, rows: Rows, choice: Choice, enough: int) -> Evidence:
     high, of_high = _values(part.high, rows, choice, enough)
     low, of_low = _values(part.low, rows, choice, enough)
     cells = of_high + of_low
-    if not same_data(*cells):
-        comparison = Comparison(None, why="not compared: the rows are of different data files")
-    else:
-        comparison = compare(high, low)
+    why = incomparable(*cells)
+    comparison = Comparison(None, why=why) if why else compare(high, low)
     if not any(cell.setting.trains for cell in cells):
         enough = 1
     return Evidence(part, high, low, cells, comparison, _verdict(comparison, enough))

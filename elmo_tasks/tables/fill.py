@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from elmo_tasks.report.grid import Grid
@@ -14,7 +14,7 @@ from elmo_tasks.tables.declare import Claims, Declaration, FineTuning, Race, Tab
 from elmo_tasks.tables.finetuning import fill_finetuning
 from elmo_tasks.tables.measure import Choice, measure
 from elmo_tasks.tables.race import fill_race
-from elmo_tasks.tables.render import grid_of
+from elmo_tasks.tables.render import chosen_note, grid_of
 from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.weights import fill_weights
 
@@ -44,6 +44,12 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
     Raises:
         UserError: if it names a task, key, column or value of the paper that is not there.
     """
+    filled = _fill(declared, rows, choice)
+    grid = filled.grid
+    return replace(filled, grid=replace(grid, notes=[*grid.notes[:1], *chosen_note(choice), *grid.notes[1:]]))
+
+
+def _fill(declared: Declaration, rows: Rows, choice: Choice) -> Filled:
     match declared:
         case Table():
             measured = measure(declared, rows, choice)

@@ -35,7 +35,7 @@ def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[l
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         if after is not None and after.rows and before.rows:
-            tests.append(f"{line.label}, after against before: {compare_cells(after, before)}")
+            tests.append(f"{line.label}, after against before: {compare_cells(after, before, other_bilm=True)}")
     notes = [
         setting_note(cell for cell in cells if "elmo" in cell.setting.config["task"]),
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",

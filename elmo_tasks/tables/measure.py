@@ -44,9 +44,9 @@ class Measured:
     cells: dict[tuple[str, str], Cell]
 
     def gain(self, line: Line, gain: Gain) -> float | None:
-        """Points, or percent of the error, between two cells; None if one is missing or of other data."""
+        """Points, or percent of the error, between two cells; None if one is missing or not to be compared."""
         of, over = self.cells[line.label, gain.of], self.cells[line.label, gain.over]
-        if of.mean is None or over.mean is None or not same_data(of, over):
+        if of.mean is None or over.mean is None or incomparable(of, over):
             return None
         points = of.mean - over.mean
         return 100 * points / (100 - over.mean) if gain.relative else points
@@ -56,11 +56,24 @@ class Measured:
         return compare_cells(self.cells[line.label, of], self.cells[line.label, over])
 
 
-def compare_cells(of: Cell, over: Cell) -> Comparison:
-    """The test of one cell's scores against another's; cells of other data are not compared."""
-    if not same_data(of, over):
-        return Comparison(None, why="not compared: the rows are of different data files")
-    return compare(of.values, over.values)
+def compare_cells(of: Cell, over: Cell, *, other_bilm: bool = False) -> Comparison:
+    """The test of one cell's scores against another's; see :func:`incomparable`."""
+    why = incomparable(of, over, other_bilm=other_bilm)
+    return Comparison(None, why=why) if why else compare(of.values, over.values)
+
+
+def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
+    """Why the rows of some cells must not be compared; nothing if they may.
+
+    Args:
+        cells: those without rows, and without a biLM, are no hindrance.
+        other_bilm: whether the biLM's weights are what is compared.
+    """
+    if not same_data(*cells):
+        return "not compared: the rows are of different data files"
+    if not other_bilm and len({cell.bilm_digest for cell in cells} - {None}) > 1:
+        return "not compared: the rows are of different biLM weights"
+    return ""
 
 
 def same_data(*cells: Cell) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.tables.cells import MARKS, Cell
 from elmo_tasks.tables.declare import Column, Gain, Line, Quote
-from elmo_tasks.tables.measure import Measured, paper_value
+from elmo_tasks.tables.measure import Choice, Measured, paper_value
 from elmo_tasks.tables.paper import Value, find_value
 from elmo_tasks.tables.rows import Rows
 
@@ -36,6 +36,13 @@ def setting_note(cells: Iterable[Cell]) -> str:
     configs = [cell.setting.config for cell in cells]
     names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
     return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
+
+
+def chosen_note(choice: Choice) -> list[str]:
+    """What else the command line set for all cells, where the data lie aside; nothing if that is all."""
+    named = ("data=", "scale=", "bilm=", "data.root=")  # the first three are in setting_note
+    others = [text for text in choice.overrides if not text.startswith(named)]
+    return [f"set for all cells: {', '.join(others)} (a cell's own values stand above these)"] if others else []
 
 
 def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:

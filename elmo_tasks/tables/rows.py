@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.report.check import Row, check
 from elmo_tasks.results import fingerprint, read_row
 from elmo_tasks.tables.settings import identity
 
-Row = dict[str, Any]
+__all__ = ["Row", "Rows", "read_rows"]
 
 _SHOWN = 5  # files that are named one by one
 
@@ -57,12 +56,9 @@ def read_rows(folders: Iterable[Path]) -> Rows:
     for path in (path for folder in rows.folders for path in sorted(folder.glob("*.json"))):
         try:
             row = read_row(path)
-            key = _key_of(row)
+            key = _key_of(row, path)
         except UserError as error:
             rows.left_out.append(str(error))
-            continue
-        except _UnusableError as error:
-            rows.left_out.append(f"{path}: {error}")
             continue
         same = seen.setdefault((row["run_id"], row["created"]), row)
         if same is row:
@@ -70,40 +66,17 @@ def read_rows(folders: Iterable[Path]) -> Rows:
     return rows
 
 
-class _UnusableError(Exception):
-    """Why a row can be no part of a figure."""
+def _key_of(row: Row, path: Path) -> str:
+    """The key of a row's setting, once all that is read of it has been seen to be there (see ``report/check.py``).
 
-
-def _key_of(row: Row) -> str:
-    """The key of a row's setting, once all that a table reads of it has been seen to be there."""
-    if row.get("status") != "finished":
-        raise _UnusableError(f"a run that failed ({row.get('error', 'no error given')})")
-    for name, kind in {"run_id": str, "created": str, "metric": str, "scores": dict, "config": dict}.items():
-        if not isinstance(row.get(name), kind):
-            raise _UnusableError(f"no usable field {name!r}")
-    if row.get("ensemble") is None and not isinstance(row.get("seed"), int):
-        raise _UnusableError("no usable field 'seed'")
-    if "dev" not in row["scores"]:
-        raise _UnusableError("no field 'scores.dev'")
-    for split, scores in row["scores"].items():
-        value = scores.get(row["metric"]) if isinstance(scores, dict) else None
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-            raise _UnusableError(f"scores.{split}.{row['metric']} is no number: {value!r}")
+    Raises:
+        UserError: if the row can be no part of a figure.
+    """
+    check(row, path)
+    if row["status"] == "failed":
+        raise UserError(f"{path}: a run that failed ({row.get('error', 'no error given')})")
     try:
-        _look_at_parts(row)
         return fingerprint(identity(row["config"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise _UnusableError(f"a part that a table needs is not there ({type(error).__name__}: {error})") from error
-
-
-def _look_at_parts(row: Row) -> None:
-    """Touch what a table reads below the first level."""
-    row["data"]["digest"]
-    if "ensemble" in row:
-        row["ensemble"]["seeds"]
-    if "lm" not in row["config"]["task"]:
-        row["data"]["train"]["used"], row["data"]["train"]["original"]
-    elif row.get("start") is not None:  # a fine-tuning
-        row["before"][row["metric"]], row["exported"]["folder"], row["exported"]["digest"]
-    if row["config"]["elmo"]["placement"] != "none" and "elmo" in row["config"]["task"]:
-        row["bilm"]["digest"]
+        why = f"a part that a table needs is not there ({type(error).__name__}: {error})"
+        raise UserError(f"{path}: {why}") from error

@@ -37,6 +37,8 @@ def make_row() -> Callable[..., Row]:
             "schema": 1,
             "status": "finished",
             "run_id": f"{task}-{placement}-l{l2:g}-u{used}-s{seed}",
+            "created": "2026-01-01T00:00:00+00:00",
+            "commit": "c0ffee",
             "task": task,
             "seed": seed,
             "scale": "cpu",
@@ -69,6 +71,7 @@ def make_lm_row(make_row: Callable[..., Row]) -> Callable[..., Row]:
         row["curve"] = [{"epoch": 1, "step": 5, "dev": perplexities}]
         if before is not None:
             row |= {"start": {"init": "mini"}, "before": {"perplexity": before}}
+            row["exported"] = {"folder": "runs/lm/bilm", "digest": "e"}
         return row
 
     return make

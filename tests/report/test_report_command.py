@@ -66,7 +66,7 @@ def test_everything_is_written_where_it_was_asked_for(
     printed = capsys.readouterr()
     assert sorted(printed.out.split()) == [str(out / name) for name in names]
     assert printed.err.startswith(f"left out: {folder}/broken.json: not a readable row")
-    assert printed.err.endswith("\n1 file left out as no usable row.\n")
+    assert printed.err.endswith("\n1 file left out: no usable row, or a run or seed that another row has.\n")
     assert (out / "figures" / "epochs.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -101,11 +101,19 @@ def test_weights_at_hand_decide_which_rows_count(tmp_path: Path, write: Any, tin
 def test_marks_tell_what_a_reader_must_know(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1)
     write(NER, seed=2, commit="badcab", dirty=True)
-    data = {"digest": "d1", "train": {"original": 10, "used": 9}, "dev": {"original": 5, "used": 5}}
+    data = {"name": "local", "digest": "d1", "train": {"original": 10, "used": 9}, "dev": {"original": 5, "used": 5}}
     write(NER, seed=3, data=data)
     assert cell(tmp_path, n=4).marks == ("a", "b", "c", "d")
     assert cell(tmp_path, n=1).marks == ()
     assert cell(tmp_path, n=2).marks == ("b", "c")
+
+
+def test_rows_of_two_metrics_make_no_cell(tmp_path: Path, write: Any) -> None:
+    ours = (NER, "task.metric._target_=ours.Score")  # a metric that is not this project's
+    write(*ours, seed=1, dev=80.0)
+    write(*ours, seed=2, metric="accuracy", scores={"dev": {"accuracy": 90.0}}, curve=[])
+    with pytest.raises(UserError, match=r"must have one metric, found ner-0-s1 \(f1\), ner-1-s2 \(accuracy\)"):
+        cell(tmp_path, *ours)
 
 
 def test_an_ensemble_is_one_row_of_just_these_members(tmp_path: Path, write: Any) -> None:
@@ -123,17 +131,21 @@ def test_an_ensemble_is_one_row_of_just_these_members(tmp_path: Path, write: Any
     [
         ({"schema": 0}, "not a row of schema 1"),
         ({"status": "failed", "error": "Boom"}, r"a run that failed \(Boom\)"),
-        ({"scores": {}}, "no field 'scores.dev'"),
-        ({"scores": {"dev": {"accuracy": 1.0}}}, "scores.dev.f1 is no number: None"),
-        ({"scores": {"dev": {"f1": float("nan")}}}, "scores.dev.f1 is no number: nan"),
-        ({"scores": {"dev": {"f1": "80"}}}, "scores.dev.f1 is no number: '80'"),
-        ({"metric": None}, "no usable field 'metric'"),
-        ({"config": {}}, "a part that a table needs is not there"),
-        ({"config": {"task": 3}}, "a part that a table needs is not there"),
-        ({"data": {}}, "a part that a table needs is not there"),
-        ({"bilm": None}, "a part that a table needs is not there"),
-        ({"seed": "one"}, "no usable field 'seed'"),
-        ({"ensemble": {}, "seed": None}, "a part that a table needs is not there"),
+        ({"scores": {}}, "scores.dev is missing"),
+        ({"scores": {"dev": {"accuracy": 1.0}}}, "scores.dev.f1 is missing"),
+        ({"scores": {"dev": {"f1": float("nan")}}}, "scores.dev.f1 must be a number from 0 to 100, found nan"),
+        ({"scores": {"dev": {"f1": "80"}}}, "scores.dev.f1 must be a number from 0 to 100, found '80'"),
+        ({"metric": None}, "metric must be a printable name, found None"),
+        ({"config": {}}, "config.task is missing"),
+        ({"config": {"task": 3}}, "config.task must be a mapping, found 3"),
+        ({"data": {}}, "data.name is missing"),
+        ({"bilm": None}, "bilm.name is missing"),
+        ({"seed": "one"}, "seed must be a whole number, 0 or more, found 'one'"),
+        ({"seed": True}, "seed must be a whole number, 0 or more, found True"),
+        ({"ensemble": {}, "seed": None}, "ensemble.seeds is missing"),
+        ({"metric": "accuracy", "scores": {"dev": {"accuracy": 10.0}}}, "metric must be f1, that of the row's task"),
+        ({"dev": 700.0, "created": "2030-01-01T00:00:00+00:00"}, "scores.dev.f1 must be a number from 0 to 100"),
+        ({"created": "yesterday"}, "created must be an ISO time with its zone, found 'yesterday'"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named_and_left_out(
@@ -147,6 +159,15 @@ def test_a_row_that_cannot_be_used_is_named_and_left_out(
     assert "bad.json: " in sentence
     assert re.search(why, sentence)
     assert "left out: 1 of the files" in rows.notes()[1]
+
+
+def test_a_row_whose_configuration_lacks_a_part_is_left_out(tmp_path: Path, write: Any) -> None:
+    path = write(NER, seed=1)
+    row = json.loads(path.read_text())
+    del row["config"]["data"]
+    path.write_text(json.dumps(row))
+    (sentence,) = read_rows([tmp_path / "rows"]).left_out
+    assert "a part that a table needs is not there (KeyError: 'data')" in sentence
 
 
 def test_a_file_that_is_no_json_is_named_and_the_first_of_many_are_shown(tmp_path: Path, write: Any) -> None:

@@ -70,8 +70,19 @@ def test_where_nothing_is_trained_one_run_is_enough(
 def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     for seed in (1, 2, 3):
-        write(NER, seed=seed, dev=99.0, data={"digest": "x", "train": {"used": 1, "original": 1}})
+        write(NER, seed=seed, dev=99.0, data={"name": "local", "digest": "x", "train": {"used": 1, "original": 1}})
     assert verdict(tmp_path) == NOT_ENOUGH
+
+
+def test_rows_of_other_bilm_weights_bear_no_verdict(tmp_path: Path, write: Any) -> None:
+    last = Part("NER", ELMO, Score((NER, "elmo.mix=last")))
+    write_pairs(write, [90.0, 91.0, 92.0], [0.0, 0.0, 0.0])
+    for digest, expected in (("b1", REPRODUCED), ("b2", NOT_ENOUGH)):
+        bilm = {"name": "mini", "digest": digest, "state": "reset", "dtype": "float16", "warm": None}
+        for seed, score in ((1, 80.0), (2, 81.0), (3, 82.5)):
+            write(NER, "elmo.mix=last", seed=seed, dev=score, bilm=bilm)
+        assert verdict(tmp_path, last) == expected
+    assert verdict(tmp_path) == REPRODUCED  # the baseline has no biLM
 
 
 def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any) -> None:

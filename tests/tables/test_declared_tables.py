@@ -1,4 +1,5 @@
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,20 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.tables import Column, Gain, Line, Quote, Race, Table, Weights
+from elmo_tasks.tables import (
+    Claim,
+    Claims,
+    Column,
+    FineTuning,
+    Gain,
+    Line,
+    Part,
+    Quote,
+    Race,
+    Score,
+    Table,
+    Weights,
+)
 from elmo_tasks.tables import paper as paper_module
 from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.measure import Choice
@@ -63,6 +77,24 @@ def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: A
     assert [cell.paper.v for cell in found.cells if cell.paper] == [90.15, 92.22]
 
 
+@pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
+def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) -> None:
+    line = (Line("NER", (NER,)),)
+    things = {
+        "table": Table("t", line, (BASELINE, ELMO)),
+        "race": RACE,
+        "weights": Weights("w", line, "figure_2.hatched_below", "figure_2.speckled_above"),
+        "finetuning": FineTuning("f", line, "mini", ""),
+        "claims": Claims("c", (Claim("it helps", (Part("NER", Score((NER,)), Score((NER, NONE))),)),)),
+    }
+    chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
+    notes = filled(tmp_path, things[declared], Choice(chosen)).grid.notes
+    assert notes[0] == "data=local, scale=cpu, bilm=mini"
+    own = "(a cell's own values stand above these)"
+    assert notes[1] == f"set for all cells: data.fraction=0.1, trainer.max_epochs=1 {own}"
+    assert not any("set for all" in note for note in filled(tmp_path, things[declared]).grid.notes)
+
+
 def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0)
     (line,) = filled(tmp_path, TABLE).grid.lines
@@ -77,12 +109,29 @@ def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write:
 
 def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
-    data = {"digest": "other", "train": {"original": 10, "used": 10}, "dev": {"original": 10, "used": 10}}
+    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
     for seed in (1, 2, 3):
         write(NER, seed=seed, dev=99.0, data=data)
     grid = filled(tmp_path, TABLE).grid
     assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
+
+
+def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write: Any) -> None:
+    last = Column("last", ("elmo.mix=last",))
+    table = Table("t", (Line("NER", (NER,)),), (BASELINE, last, ELMO, Gain("g", "ELMo", "last")), seeds=3)
+    table = replace(table, compare=(("ELMo", "baseline"),))
+    three_seeds(write)
+    for seed in (1, 2, 3):
+        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2)
+    assert filled(tmp_path, table).grid.lines[0][-1] == "+6.67"
+    for seed in (1, 2, 3):
+        bilm = {"name": "mini", "digest": "b2", "state": "reset", "dtype": "float16", "warm": None}
+        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2, bilm=bilm)
+    grid = filled(tmp_path, table).grid
+    assert grid.lines[0][-1] == "missing"
+    assert "NER, ELMo against last: not compared: the rows are of different biLM weights" in grid.notes
+    assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
 
 
 def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path: Path, write: Any) -> None:
@@ -175,12 +224,12 @@ def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
-    write(NER, seed=1, elmo={"weights": {"input": {"s": [0.1, 0.8, 0.1], "gamma": 1.0}}})
-    write(NER, seed=2, elmo={"weights": {"input": {"s": [0.3, 0.6, 0.5], "gamma": 3.0}}})
-    write(NER, seed=3, elmo={"weights": {"input": {"s": "?"}}})
+    for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0), (3, "?", 2.0)):
+        weights = {"input": {"s": s, "gamma": gamma}}
+        write(NER, seed=seed, elmo={"placement": "input", "mix": "scalar", "weights": weights})
     found = filled(tmp_path, declared)
     assert found.grid.lines == [["NER", "input", "2", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
-    assert "1 rows hold no layer weights and were left out" in found.grid.notes
+    assert any("elmo.weights must be finite s and gamma for each place" in note for note in found.grid.notes)
     assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]
 

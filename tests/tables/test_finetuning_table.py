@@ -30,13 +30,14 @@ def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
         *LM,
         run_id="lm",
         metric="perplexity",
+        curve=[{"epoch": 1, "dev": {"perplexity": 60.0}}],
         scores={"dev": {"perplexity": 60.0, "forward": 50.0, "backward": 70.0}},
         before={"perplexity": 120.5, "forward": 120.0, "backward": 121.0},
         exported={"folder": "runs/lm/bilm", "digest": digest},
         elmo=None,
         bilm=None,
         start={"init": "mini", "digest": "b1", "softmax": "restored"},
-        data={"name": "local", "digest": "t1", "train": {"positions": 100}, "dev": {"positions": 10}},
+        data={"name": "local", "digest": "t1", "vocabulary": 50, "train": {"positions": 100}, "dev": {}},
         **other,
     )
 
@@ -94,4 +95,4 @@ def test_a_training_that_does_not_say_what_was_before_or_left_behind_is_left_out
         path.write_text(json.dumps({**row, field: None}))
         grid = filled(tmp_path).grid
         assert grid.lines[0][1] == "missing; paper 103.2"
-        assert any("lm.json: a part that a table needs is not there" in note for note in grid.notes)
+        assert any(f"lm.json: {field}." in note for note in grid.notes)

@@ -9,12 +9,10 @@ from pathlib import Path
 from elmo_tasks.errors import UserError
 from elmo_tasks.report.document import renew, text
 from elmo_tasks.report.figures import figures
-from elmo_tasks.report.outputs import figure_files, latex_files, page_of
+from elmo_tasks.report.outputs import ELSEWHERE, figure_files, latex_files, page_of
 from elmo_tasks.report.rows import Rows, read
 from elmo_tasks.report.wandb_report import log_report, save_dashboard
 from elmo_tasks.results import write_bytes
-
-ELSEWHERE = "name another place"
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -10,6 +10,9 @@ from elmo_tasks.report.page import Section, page
 from elmo_tasks.report.rows import Rows
 from elmo_tasks.report.tables import layers_table, mix_table, perplexity_table, results_table
 
+ELSEWHERE = "name another place"
+"""What to do where a file cannot be written."""
+
 
 def latex_files(rows: Rows) -> dict[str, bytes]:
     """``NAME.tex`` for each table."""

@@ -95,12 +95,16 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     seeds = own.get("seeds")
     if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
         raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")
-    written = Path(setting(tuple(overrides)).config["results"]["dir"])
+    config = setting(tuple(overrides)).config
+    written = Path(config["results"]["dir"])
     folders = tuple(map(Path, own["rows"].split(","))) if "rows" in own else (COMMITTED, written)
+    extra = [] if folders[-1] == written else [f"results.dir={folders[-1]}"]
+    if config["logger"]["name"] == "wandb" and not any(text.startswith("logger.tags=") for text in overrides):
+        extra.append(f"logger.tags=[{name}]")  # by which W&B can show the runs of a table
     return Request(
         choice=Choice(tuple(overrides), int(seeds) if seeds else None, _tasks(own.get("tasks"))),
         folders=folders,
-        extra=() if folders[-1] == written else (f"results.dir={folders[-1]}",),
+        extra=tuple(extra),
         launcher=tuple(launcher),
         missing=read.missing,
         run=read.run,

@@ -21,7 +21,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("rows", type=Path, metavar="ROWS", help="folder of rows")
     parser.add_argument("document", type=Path, nargs="?", metavar="README.md", help="renew the block of this document")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained page")
-    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write the tables as LaTeX (package booktabs)")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write the tables as LaTeX (packages: README)")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--dashboard", metavar="ENTITY/PROJECT", help="build the ablation dashboard on the W&B server")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from elmo_tasks.report.drawing import Drawing, draw, style
 from elmo_tasks.report.figures import CAPTIONS, line_figure, weights_figure
-from elmo_tasks.report.grid import Grid, latex, markdown
+from elmo_tasks.report.grid import Grid, markdown
 from elmo_tasks.report.outputs import figure_files
 from elmo_tasks.report.page import Section, page
 from elmo_tasks.report.rows import Rows, read
+from elmo_tasks.report.tex import latex
 from elmo_tasks.tables.fill import Filled
 
 

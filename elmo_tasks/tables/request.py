@@ -61,7 +61,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page, with every run")
-    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (package booktabs)")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (packages: README)")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")

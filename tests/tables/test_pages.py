@@ -42,8 +42,8 @@ def test_latex_files_are_named_after_their_tables_and_none_is_lost() -> None:
     files = latex_files([GRID, other, Grid("Figure 1: shares", ["x"], [["2"]]), Grid("The claims", ["x"], [["3"]])])
     assert list(files) == ["table-3.tex", "figure-1.tex", "figure-1-2.tex", "the-claims.tex"]
     assert "85.1 \\& more" in files["table-3.tex"]
-    assert "epochs" in files["figure-1.tex"]
-    assert "shares" in files["figure-1-2.tex"]
+    assert "Epochs" in files["figure-1.tex"]
+    assert "Shares" in files["figure-1-2.tex"]
 
 
 def test_tables_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:

@@ -152,7 +152,11 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
         write(NER, NONE, seed=seed, dev=75.0, curve=before)
         write(NER, seed=seed, dev=75.0, curve=after)
     found = filled(tmp_path, RACE)
-    assert found.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
+    assert found.grid.lines == [
+        ["NER", "2.7 ± 1.2 [last epoch: 2 of 3]", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]
+    ]
+    (note,) = [note for note in found.grid.notes if note.startswith("last epoch: ")]
+    assert "might rise on" in note
     (panel,) = found.panels
     assert (found.axis, panel.title) == ("epoch", "NER")
     epochs = {curve.name: [at.x for at in curve.points] for curve in panel.curves}
@@ -164,22 +168,25 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
 def test_a_row_without_a_curve_takes_no_part_in_a_race(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, curve=[{"epoch": 1}])
     write(NER, seed=1, curve=points(60.0))
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
 
 
 def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> None:
-    write(NER, NONE, seed=1, curve=points(60.0))
+    write(NER, NONE, seed=1, curve=points(60.0, 50.0))
     write(NER, seed=1, curve=points(50.0))
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed"]]
+    grid = filled(tmp_path, RACE).grid
+    assert grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed [a]"]]
+    assert "a: fewer seeds than asked for" in grid.notes
+    assert not any("last epoch" in note for note in grid.notes)
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
-    write(NER, seed=1, elmo={"weights": {"input": {"s": [0.1, 0.8, 0.1], "gamma": 1.0}}})
+    write(NER, seed=1, commit="other", elmo={"weights": {"input": {"s": [0.1, 0.8, 0.1], "gamma": 1.0}}})
     write(NER, seed=2, elmo={"weights": {"input": {"s": [0.3, 0.6, 0.5], "gamma": 3.0}}})
     write(NER, seed=3, elmo={"weights": {"input": {"s": "?"}}})
     found = filled(tmp_path, declared)
-    assert found.grid.lines == [["NER", "input", "2", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
+    assert found.grid.lines == [["NER", "input", "2 [b]", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
     assert "1 rows hold no layer weights and were left out" in found.grid.notes
     assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]

@@ -247,3 +247,21 @@ def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name:
     cells = [cell for thing in declared for cell in filled(tmp_path, thing, choice).cells]
     assert len(cells) == n_cells
     assert all(cell.missing for cell in cells)
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure1"])
+def test_tables_with_srl_say_that_the_paper_s_is_ontonotes(tmp_path: Path, name: str) -> None:
+    module = importlib.import_module(f"experiments.{name}")
+    for declared in [thing for thing in vars(module).values() if isinstance(thing, Table | Race)]:
+        notes = filled(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).grid.notes
+        assert any("OntoNotes; another corpus at data.root is not to be compared" in note for note in notes)
+
+
+def test_the_number_of_training_items_stands_beside_the_paper_s(tmp_path: Path, write: Any) -> None:
+    for task in ("snli", "squad", "coref", "ner"):
+        write(f"task={task}", seed=1)
+    lines = tuple(Line(task, (f"task={task}",)) for task in ("snli", "squad", "coref", "ner"))
+    notes = filled(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).grid.notes
+    found = [note.partition(";")[0] for note in notes if "training items" in note]
+    papers = (" (the paper 550,000)", " (the paper 87,599)", " (the paper 2,802)", "")
+    assert found == [f"{line.label}: 10 training items{paper}" for line, paper in zip(lines, papers, strict=True)]

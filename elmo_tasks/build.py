@@ -289,6 +289,7 @@ def build_logger(cfg: dict[str, Any], run_dir: Path, run_id: str) -> Logger | bo
     tags = [cfg["task"]["name"], cfg["data"]["name"], cfg["scale"]["name"], f"placement={elmo['placement']}"]
     if elmo["placement"] != "none":
         tags += [f"mix={elmo['mix']}", f"lambda={elmo['lambda']:g}", f"bilm={cfg['bilm']['name']}"]
+    tags += cfg["logger"]["tags"]
     return WandbLogger(
         project=cfg["logger"]["project"],
         offline=cfg["logger"]["offline"],

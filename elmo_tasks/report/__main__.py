@@ -9,12 +9,10 @@ from pathlib import Path
 from elmo_tasks.errors import UserError
 from elmo_tasks.report.document import renew, text
 from elmo_tasks.report.figures import figures
-from elmo_tasks.report.outputs import figure_files, latex_files, page_of
+from elmo_tasks.report.outputs import ELSEWHERE, figure_files, latex_files, page_of
 from elmo_tasks.report.rows import Rows, read
 from elmo_tasks.report.wandb_report import log_report, save_dashboard
 from elmo_tasks.results import write_bytes
-
-ELSEWHERE = "name another place"
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -23,7 +21,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("rows", type=Path, metavar="ROWS", help="folder of rows")
     parser.add_argument("document", type=Path, nargs="?", metavar="README.md", help="renew the block of this document")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained page")
-    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write the tables as LaTeX (package booktabs)")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write the tables as LaTeX (packages: README)")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--dashboard", metavar="ENTITY/PROJECT", help="build the ablation dashboard on the W&B server")

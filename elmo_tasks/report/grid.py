@@ -1,4 +1,4 @@
-"""A table as text cells, and its three renderings. Every cell is untrusted: what means something is escaped."""
+"""A table as text cells, as Markdown and as HTML. Every cell is untrusted: what means something is escaped."""
 
 from __future__ import annotations
 
@@ -33,34 +33,15 @@ def markdown(grid: Grid) -> str:
     """The table and, as a list, its notes in Markdown, without the title."""
     lines = [grid.header, ["---"] * len(grid.header), *grid.lines]
     table = "\n".join(
-        f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
-    notes = "\n".join(f"- {_one_line(note)}" for note in grid.notes)
+    notes = "\n".join(f"- {one_line(note)}" for note in grid.notes)
     return f"{table}\n\n{notes}" if notes else table
-
-
-def latex(grid: Grid) -> str:
-    """A ``table`` environment (package ``booktabs``); notes follow the rule below the body."""
-    columns = "".join("r" if right else "l" for right in _numeric(grid))
-    body = [r"\toprule", _latex_line(grid.header), r"\midrule", *map(_latex_line, grid.lines), r"\bottomrule"]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering\small",
-            rf"\caption{{{latex_text(grid.title)}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            *body,
-            r"\end{tabular}",
-            *(rf"\par\smallskip\footnotesize {latex_text(note)}" for note in grid.notes),
-            r"\end{table}",
-            "",
-        ]
-    )
 
 
 def html(grid: Grid, *, titled: bool = True) -> str:
     """A ``figure`` with the table, its notes and, unless it stands above it anyway, its title."""
-    sides = [' class="number"' if right else "" for right in _numeric(grid)]
+    sides = [' class="number"' if right else "" for right in numeric(grid)]
 
     def line(tag: str, cells: list[str]) -> str:
         return f"<tr>{''.join(f'<{tag}{side}>{escape(c)}</{tag}>' for side, c in zip(sides, cells, strict=True))}</tr>"
@@ -78,44 +59,12 @@ def html(grid: Grid, *, titled: bool = True) -> str:
     )
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
-    "±": r"$\pm$",
-    "-": "{-}",  # not the dash that two of them make
-    "[": "{[}",  # not the argument of a line break before it
-    "]": "{]}",
-}
-
-
-def latex_text(text: str) -> str:
-    """Any text, so that LaTeX prints it as it is."""
-    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
-
-
-def _latex_line(cells: list[str]) -> str:
-    return f"{' & '.join(map(latex_text, cells))} \\\\"
-
-
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text without line breaks."""
     return " ".join(text.split())
 
 
-def _numeric(grid: Grid) -> list[bool]:
+def numeric(grid: Grid) -> list[bool]:
     """Which columns hold numbers alone (a dash stands for none), to be set to the right."""
     number = re.compile(r"[-+]?[\d,.]+( ± [\d.]+)?|-|")
     return [all(number.fullmatch(line[column]) for line in grid.lines) for column in range(len(grid.header))]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from elmo_tasks.report.document import text
 from elmo_tasks.report.drawing import Drawing
 from elmo_tasks.report.figures import figures
-from elmo_tasks.report.grid import latex
 from elmo_tasks.report.page import Section, page
 from elmo_tasks.report.rows import Rows
 from elmo_tasks.report.tables import layers_table, mix_table, perplexity_table, results_table
+from elmo_tasks.report.tex import latex
+
+ELSEWHERE = "name another place"
+"""What to do where a file cannot be written."""
 
 
 def latex_files(rows: Rows) -> dict[str, bytes]:

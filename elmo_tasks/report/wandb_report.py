@@ -16,29 +16,35 @@ _EXTRA = "W&B needs the extra `wandb`: pip install -e '.[wandb]'"
 
 
 def log_report(rows: Rows, project: str) -> str:
-    """Log tables, figures and page as one artifact of type ``report``.
+    """Log tables, figures and page of some rows as one artifact (see :func:`log_files`)."""
+    return log_files(all_files(rows), project, name="report", n_runs=len(rows.finished))
+
+
+def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) -> str:
+    """Log files as one artifact of type ``report``.
 
     Args:
-        rows: to be rendered.
+        files: contents by name.
         project: W&B project; where the run goes otherwise, W&B's own environment variables say.
+        name: of the artifact, and of the W&B run that logs it.
+        n_runs: how many runs the files tell of.
 
     Returns:
         where it is now, in a sentence.
 
     Raises:
-        UserError: if W&B or matplotlib is not installed, or if the server refuses.
+        UserError: if W&B is not installed, or if the server refuses.
     """
     try:
         import wandb
     except ImportError as error:
         raise UserError(_EXTRA) from error
-    files = all_files(rows)
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
-        with wandb.init(project=project, job_type="report", name="report") as run:
-            artifact = wandb.Artifact("report", type="report", metadata={"runs": len(rows.finished)})
-            for name, content in files.items():
-                with artifact.new_file(name, mode="wb") as file:
+        with wandb.init(project=project, job_type="report", name=name) as run:
+            artifact = wandb.Artifact(name, type="report", metadata={"runs": n_runs})
+            for path, content in files.items():
+                with artifact.new_file(path, mode="wb") as file:
                     file.write(content)
             run.log_artifact(artifact)
             if run.disabled:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.report.document import renew
-from elmo_tasks.report.grid import markdown
-from elmo_tasks.results import write_text
+from elmo_tasks.report.outputs import ELSEWHERE, figure_files
+from elmo_tasks.report.wandb_report import log_files
+from elmo_tasks.results import write_bytes
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.jobs import run_jobs
-from elmo_tasks.tables.pages import html_page, latex_files
+from elmo_tasks.tables.pages import all_files, draw_all, html_page, latex_files, markdown_text
 from elmo_tasks.tables.plan import Job, plan
 from elmo_tasks.tables.request import Request, read_request
 from elmo_tasks.tables.rows import read_rows
@@ -23,7 +24,7 @@ from elmo_tasks.tables.settings import NO_ROOT
 def main(*declarations: Declaration) -> None:
     """The command line of a declaration's file."""
     try:
-        status = execute(declarations, read_request(sys.argv[1:]))
+        status = execute(declarations, read_request(sys.argv[1:], Path(sys.argv[0]).stem))
     except BrokenPipeError:  # whoever reads, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
@@ -46,27 +47,34 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     if request.run:
         filled, jobs = _run_all(declarations, jobs, request)
     if not _write(filled, request):
-        print(_markdown(filled), flush=True)
+        print(markdown_text(filled), flush=True)
     return 1 if request.run and jobs else 0
 
 
-def _markdown(filled: list[Filled]) -> str:
-    return "\n\n".join(f"**{one.grid.title}**\n\n{markdown(one.grid)}" for one in filled)
-
-
 def _write(filled: list[Filled], request: Request) -> bool:
-    """The files that were asked for, if any were."""
-    files: dict[Path, str] = {}
+    """What was asked for, if anything was; everything is rendered before anything is written."""
+    files: dict[Path, bytes] = {}
+    drawings = draw_all(filled) if request.html or request.figures else {}
     if request.html:
-        files[request.html] = html_page(filled, request.folders)
+        files[request.html] = html_page(filled, drawings, request.folders).encode("utf-8")
     if request.latex:
-        files |= {request.latex / name: content for name, content in latex_files(one.grid for one in filled).items()}
+        tables = latex_files([one.grid for one in filled])
+        files |= {request.latex / name: content.encode("utf-8") for name, content in tables.items()}
+    if request.figures:
+        if not drawings:
+            raise UserError(f"--figures: {filled[0].grid.title}: no figure is declared, or there is no row to draw")
+        files |= {request.figures / name: content for name, content in figure_files([*drawings.values()]).items()}
     if request.into:
-        files[request.into] = renew(request.into.read_text("utf-8"), _markdown(filled), "tables")
+        text = renew(request.into.read_text("utf-8"), markdown_text(filled), "tables")
+        files[request.into] = text.encode("utf-8")
     for path, content in files.items():
-        write_text(path, content)
+        write_bytes(path, content, remedy=ELSEWHERE)
         print(path)
-    return bool(files)
+    if request.wandb:
+        rows = {run_id for one in filled for cell in one.cells for run_id in cell.run_ids}
+        whole = all_files(filled, request.folders)
+        print(log_files(whole, request.wandb, name=request.name, n_runs=len(rows)))
+    return bool(files or request.wandb)
 
 
 def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:

@@ -15,6 +15,12 @@ from elmo_tasks.tables.measure import Choice, find, paper_value, same_data, show
 from elmo_tasks.tables.render import legend, setting_note
 from elmo_tasks.tables.rows import Rows
 
+AT_THE_END = "last epoch"
+_AT_THE_END = (
+    "so many seeds of the baseline are best in the last epoch that they were trained and might rise on, "
+    "so that to pass them early says little more than that ELMo's curve is higher"
+)
+
 
 @dataclass(frozen=True)
 class Heat:
@@ -23,10 +29,12 @@ class Heat:
     Args:
         best: of the baseline.
         passed: the first point of the other setting that is above it; None if there was none.
+        at_the_end: whether the best epoch is the last one that was trained, so that more epochs may be better still.
     """
 
     best: Scored
     passed: Scored | None
+    at_the_end: bool = False
 
 
 def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
@@ -36,7 +44,8 @@ def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
         before, after = scores_of(baseline.rows[seed]), scores_of(elmo.rows[seed])
         if before and after:
             best = max(before, key=lambda point: point.score)  # the first of equal ones
-            found[seed] = Heat(best, next((point for point in after if point.score > best.score), None))
+            passed = next((point for point in after if point.score > best.score), None)
+            found[seed] = Heat(best, passed, at_the_end=best is before[-1])
     return dict(sorted(found.items()))
 
 
@@ -48,8 +57,13 @@ def fill_race(race: Race, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid,
         baseline, elmo = (_cell(race, line, column, rows, choice) for column in (race.baseline, race.elmo))
         cells += [baseline, elmo]
         panels += training_panels(line.label, {race.baseline.label: baseline, race.elmo.label: elmo})
-        lines.append([line.label, *_texts(race, line, heats(baseline, elmo))])
-    notes = [setting_note(cells), *race.notes, *legend(cells), *rows.notes()]
+        best, *others, seeds = _texts(race, line, of_seeds := heats(baseline, elmo))
+        at_the_end = sum(heat.at_the_end for heat in of_seeds.values())
+        marks = "".join(sorted({*baseline.marks, *elmo.marks}))
+        best += f" [{AT_THE_END}: {at_the_end} of {len(of_seeds)}]" if at_the_end else ""
+        lines.append([line.label, best, *others, seeds + (f" [{marks}]" if marks else "")])
+    ends = [f"{AT_THE_END}: {_AT_THE_END}"] if any(f"[{AT_THE_END}:" in line[1] for line in lines) else []
+    notes = [setting_note(cells), *race.notes, *ends, *legend(cells), *rows.notes()]
     return cells, Grid(race.title, header, lines, notes), panels
 
 

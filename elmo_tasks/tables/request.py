@@ -36,25 +36,34 @@ class Request:
     missing: bool
     run: bool
     at_a_time: int
+    name: str = "tables"
     html: Path | None = None
     latex: Path | None = None
+    figures: Path | None = None
+    wandb: str | None = None
     into: Path | None = None
 
 
-def read_request(arguments: list[str]) -> Request:
+def read_request(arguments: list[str], name: str = "tables") -> Request:
     """Read a command line.
+
+    Args:
+        arguments: what follows ``python -m experiments.NAME``.
+        name: of the declaration's file.
 
     Raises:
         UserError: for a word that is no override, and for a key that the declaration sets.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m experiments.NAME", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python -m experiments.{name}", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.error = _refuse  # type: ignore[method-assign]
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page, with every run")
-    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (package booktabs)")
+    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (packages: README)")
+    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
+    parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="with --run: processes at a time")
@@ -62,10 +71,10 @@ def read_request(arguments: list[str]) -> Request:
     read = parser.parse_intermixed_args(arguments)
     if read.j < 1:
         raise UserError(f"-j must be a whole number of at least 1, found {read.j}")
-    return _request(read)
+    return _request(read, name)
 
 
-def _request(read: argparse.Namespace) -> Request:
+def _request(read: argparse.Namespace, name: str) -> Request:
     own: dict[str, str] = {}
     overrides: list[str] = []
     launcher: list[str] = []
@@ -86,18 +95,25 @@ def _request(read: argparse.Namespace) -> Request:
     seeds = own.get("seeds")
     if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
         raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")
-    written = Path(setting(tuple(overrides)).config["results"]["dir"])
+    config = setting(tuple(overrides)).config
+    written = Path(config["results"]["dir"])
     folders = tuple(map(Path, own["rows"].split(","))) if "rows" in own else (COMMITTED, written)
+    extra = [] if folders[-1] == written else [f"results.dir={folders[-1]}"]
+    if config["logger"]["name"] == "wandb" and not any(text.startswith("logger.tags=") for text in overrides):
+        extra.append(f"logger.tags=[{name}]")  # by which W&B can show the runs of a table
     return Request(
         choice=Choice(tuple(overrides), int(seeds) if seeds else None, _tasks(own.get("tasks"))),
         folders=folders,
-        extra=() if folders[-1] == written else (f"results.dir={folders[-1]}",),
+        extra=tuple(extra),
         launcher=tuple(launcher),
         missing=read.missing,
         run=read.run,
         at_a_time=read.j,
+        name=name,
         html=read.html,
         latex=read.latex,
+        figures=read.figures,
+        wandb=read.wandb,
         into=read.into,
     )
 

@@ -31,11 +31,12 @@ def fill_weights(weights: Weights, rows: Rows, choice: Choice) -> tuple[list[Cel
         found, n_unusable = _mixes(line.label, cell)
         mixes += found
         unusable += n_unusable
+        marks = f" [{''.join(cell.marks)}]" if cell.marks else ""
         for mix in found:
             marked = [f"{weight:.3f} {style(weight, low=low, high=high)}".strip() for weight in mix.s]
-            lines.append([mix.name, mix.place, str(mix.n), *marked, f"{mix.gamma:.3f}"])
+            lines.append([mix.name, mix.place, f"{mix.n}{marks}", *marked, f"{mix.gamma:.3f}"])
         if not found:
-            lines.append([line.label, "missing", "0"])
+            lines.append([line.label, "missing", f"0{marks}"])
     n_layers = max((len(mix.s) for mix in mixes), default=3)
     header = ["", "place", "seeds", *(f"layer {k}" for k in range(n_layers)), "gamma"]
     lines = [line + [""] * (len(header) - len(line)) for line in lines]

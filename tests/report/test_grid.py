@@ -1,11 +1,14 @@
 import re
+import shutil
 import string
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from elmo_tasks.report import Grid, html, latex, markdown
-from elmo_tasks.report.grid import latex_text
+from elmo_tasks.report.tex import latex_text
 
 HOSTILE = "</td><script>alert(1)</script> | a_b & 50% $x$ #1 {c} ~ ^ \\end{table} \"q\" 'p' `r` -- [2] ± é"
 
@@ -32,7 +35,7 @@ def printed(source: str) -> str:
     """What LaTeX prints for this source, by a reader that knows no more than it must; unescaped specials are errors."""
     words = {
         "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">",
-        "textbar": "|", "textquotedbl": '"', "textasciigrave": "`", "textquotesingle": "'",
+        "textbar": "|", "textasciigrave": "`", "textquotesingle": "'",
     }  # fmt: skip
     out, i = "", 0
     while i < len(source):
@@ -40,6 +43,9 @@ def printed(source: str) -> str:
         if sign == "\\":
             if source[i + 1] in "{}$&#%_":
                 out, i = out + source[i + 1], i + 2
+                continue
+            if source.startswith(r"\symbol{34}", i):  # in whatever encoding
+                out, i = out + '"', i + len(r"\symbol{34}")
                 continue
             name = re.match(r"[A-Za-z]+", source[i + 1 :])
             assert name, source[i : i + 9]
@@ -62,10 +68,12 @@ def test_latex_prints_what_was_given(text: str) -> None:
 
 
 def test_a_latex_table_has_a_line_for_each_line_and_numbers_to_the_right() -> None:
-    grid = Grid("T & U", ["name", "score", "n"], [["a_b", "81.00 ± 1.41", "2"], ["c", "-", "10"]], ["A note, 5%."])
+    grid = Grid(
+        "T & U", ["name", "score", "n"], [["a_b", "81.00 ± 1.41", "2"], ["c", "-", "10"]], ["A note, 5%.", "Another."]
+    )
     assert latex(grid).splitlines() == [
-        r"\begin{table}",
-        r"\centering\small",
+        r"\begin{table*}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\caption{T \& U}",
         r"\begin{tabular}{lrr}",
         r"\toprule",
@@ -75,9 +83,51 @@ def test_a_latex_table_has_a_line_for_each_line_and_numbers_to_the_right() -> No
         r"c & {-} & 10 \\",
         r"\bottomrule",
         r"\end{tabular}",
-        r"\par\smallskip\footnotesize A note, 5\%.",
-        r"\end{table}",
+        r"\par\smallskip\footnotesize\raggedright A note, 5\%. \textbullet{} Another.\par",
+        r"\end{table*}",
     ]
+
+
+def test_a_caption_leaves_the_number_to_latex() -> None:
+    for title, caption in (("Table 1: six tasks", "Six tasks"), ("Figure 2: a: b", "A: b"), ("Tables: x", "Tables: x")):
+        assert rf"\caption{{{caption}}}" in latex(Grid(title, ["a"], [["b"]]))
+
+
+def test_columns_that_are_too_wide_for_a_page_share_it() -> None:
+    long = "a word " * 40
+    text = latex(
+        Grid("T", ["name", "n", "text", "other"], [["a", "1", long, long], ["b", "2", "internationalisation", ""]])
+    )
+    (shares,) = re.findall(r"\\begin\{tabular\}\{(.*)\}$", text, flags=re.MULTILINE)
+    widths = [float(width) for width in re.findall(r"p\{\\dimexpr ([\d.]+)\\linewidth-2\\tabcolsep\}", shares)]
+    assert len(widths) == 4
+    assert sum(widths) == pytest.approx(1, abs=1e-3)
+    assert widths[2] == widths[3] > 0.4
+    assert [">{\\raggedleft" in part for part in shares.split("}p")[:-1]] == [False, True, False, False]
+
+
+def test_a_table_that_is_too_long_for_a_page_goes_over_several() -> None:
+    short, long = (latex(Grid("T", ["a"], [["b"]] * n, ["A note."])) for n in (40, 41))
+    assert r"\begin{table*}" in short
+    assert "longtable" not in short
+    assert r"\begin{longtable}{l}" in long
+    assert r"\endhead" in long
+    assert "table*" not in long
+    wrapped = latex(Grid("T", ["a", "b"], [["word " * 80, "b"]] * 12))
+    assert "longtable" in wrapped  # twelve lines, each on several
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_takes_the_tables(tmp_path: Path) -> None:
+    grids = [
+        Grid("Table 1: x", ["a", HOSTILE.replace("é", "e")], [["b", "word " * 40]] * n, ["note", "note"])
+        for n in (1, 41)
+    ]
+    head = "\\documentclass{article}\\usepackage{booktabs,array,longtable}\\begin{document}\n"
+    (tmp_path / "a.tex").write_text(head + "\n".join(map(latex, grids)) + "\\end{document}", "utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "a.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_html_shows_what_was_given_and_has_no_tag_from_it() -> None:

@@ -49,7 +49,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], dict[str, list[float]], Any]:
 @pytest.mark.slow
 def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(composed: Any, tmp_path: Path) -> None:
     for value in ("0.001", "1"):
-        train.run(composed("elmo.placement=both", f"elmo.lambda={value}", "logger=wandb"))
+        train.run(composed("elmo.placement=both", f"elmo.lambda={value}", "logger=wandb", "logger.tags=[table2]"))
     files = sorted((tmp_path / "outputs").glob("runs/*/wandb/offline-run-*/run-*.wandb"))
     assert len(files) == 2  # one W&B run for each run, though both ran in one process
     seen = set()
@@ -61,5 +61,5 @@ def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(compose
         assert len(history["elmo/input/gamma"]) == len(history["elmo/output/s_2"]) == 2
         assert "best/dev/accuracy" in history
         assert run.run_group == "sst5-sample-cpu"
-        assert {"placement=both", "mix=scalar", f"lambda={config['elmo']['lambda']:g}"} <= set(run.tags)
+        assert {"table2", "placement=both", "mix=scalar", f"lambda={config['elmo']['lambda']:g}"} <= set(run.tags)
     assert seen == {0.001, 1}

@@ -201,7 +201,11 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
         write(NER, NONE, seed=seed, dev=75.0, curve=before)
         write(NER, seed=seed, dev=75.0, curve=after)
     found = filled(tmp_path, RACE)
-    assert found.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
+    assert found.grid.lines == [
+        ["NER", "2.7 ± 1.2 [last epoch: 2 of 3]", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]
+    ]
+    (note,) = [note for note in found.grid.notes if note.startswith("last epoch: ")]
+    assert "might rise on" in note
     (panel,) = found.panels
     assert (found.axis, panel.title) == ("epoch", "NER")
     epochs = {curve.name: [at.x for at in curve.points] for curve in panel.curves}
@@ -213,22 +217,25 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
 def test_a_row_without_a_curve_takes_no_part_in_a_race(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, curve=[{"epoch": 1}])
     write(NER, seed=1, curve=points(60.0))
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
 
 
 def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> None:
-    write(NER, NONE, seed=1, curve=points(60.0))
+    write(NER, NONE, seed=1, curve=points(60.0, 50.0))
     write(NER, seed=1, curve=points(50.0))
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed"]]
+    grid = filled(tmp_path, RACE).grid
+    assert grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed [a]"]]
+    assert "a: fewer seeds than asked for" in grid.notes
+    assert not any("last epoch" in note for note in grid.notes)
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
     for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0), (3, "?", 2.0)):
         weights = {"input": {"s": s, "gamma": gamma}}
-        write(NER, seed=seed, elmo={"placement": "input", "mix": "scalar", "weights": weights})
+        write(NER, seed=seed, commit=f"{seed}", elmo={"placement": "input", "mix": "scalar", "weights": weights})
     found = filled(tmp_path, declared)
-    assert found.grid.lines == [["NER", "input", "2", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
+    assert found.grid.lines == [["NER", "input", "2 [ab]", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
     assert any("elmo.weights must be finite s and gamma for each place" in note for note in found.grid.notes)
     assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]
@@ -289,3 +296,21 @@ def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name:
     cells = [cell for thing in declared for cell in filled(tmp_path, thing, choice).cells]
     assert len(cells) == n_cells
     assert all(cell.missing for cell in cells)
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure1"])
+def test_tables_with_srl_say_that_the_paper_s_is_ontonotes(tmp_path: Path, name: str) -> None:
+    module = importlib.import_module(f"experiments.{name}")
+    for declared in [thing for thing in vars(module).values() if isinstance(thing, Table | Race)]:
+        notes = filled(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).grid.notes
+        assert any("OntoNotes; another corpus at data.root is not to be compared" in note for note in notes)
+
+
+def test_the_number_of_training_items_stands_beside_the_paper_s(tmp_path: Path, write: Any) -> None:
+    for task in ("snli", "squad", "coref", "ner"):
+        write(f"task={task}", seed=1)
+    lines = tuple(Line(task, (f"task={task}",)) for task in ("snli", "squad", "coref", "ner"))
+    notes = filled(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).grid.notes
+    found = [note.partition(";")[0] for note in notes if "training items" in note]
+    papers = (" (the paper 550,000)", " (the paper 87,599)", " (the paper 2,802)", "")
+    assert found == [f"{line.label}: 10 training items{paper}" for line, paper in zip(lines, papers, strict=True)]

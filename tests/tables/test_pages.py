@@ -8,14 +8,14 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.report.grid import Grid
 from elmo_tasks.report.series import Curve, Mix, Panel, Point
 from elmo_tasks.tables.fill import Filled
-from elmo_tasks.tables.pages import html_page, latex_files
+from elmo_tasks.tables.pages import draw_all, html_page, latex_files
 
 COMMITTED = Path(__file__).parents[2] / "experiments" / "rows"
 GRID = Grid("Table 3: places <b>", ["", "input"], [["SQuAD", "85.1 & more"]], ["a note"])
 
 
 def test_the_page_has_the_tables_and_each_run_once(tmp_path: Path) -> None:
-    found = html_page([Filled([], GRID)], [COMMITTED, tmp_path / "empty", COMMITTED])
+    found = html_page([Filled([], GRID)], {}, [COMMITTED, tmp_path / "empty", COMMITTED])
     names = [path.stem for path in COMMITTED.glob("*.json")]
     assert f"{len(names)} finished runs, 0 failed, 0 left out." in found
     assert "<h2>Table 3: places &lt;b&gt;</h2>" in found
@@ -27,7 +27,8 @@ def test_figures_stand_below_their_tables_each_with_ids_of_its_own() -> None:
     lines = [Curve("baseline", "none", [Point(1, 50.0, 0.0, 1)]), Curve("ELMo", "both", [Point(1, 61.5, 1.0, 3)])]
     epochs = Filled([], Grid("Epochs", [], [], []), panels=(Panel("SNLI", "accuracy", lines),), axis="epoch")
     weights = Filled([], Grid("Weights", [], [], []), mixes=(Mix("SNLI", "input", [0.1, 0.7, 0.2], 1.5, 3),))
-    found = html_page([epochs, Filled([], GRID), weights, epochs], [])
+    filled = [epochs, Filled([], GRID), weights, epochs]
+    found = html_page(filled, draw_all(filled), [])
     sections = found.split("<section ")[1:]
     assert [section.count("Epochs") for section in sections] == [1, 0, 0, 1, 0]  # the title once, as a heading
     assert ["<svg" in section for section in sections] == [True, False, True, True, False]
@@ -41,8 +42,8 @@ def test_latex_files_are_named_after_their_tables_and_none_is_lost() -> None:
     files = latex_files([GRID, other, Grid("Figure 1: shares", ["x"], [["2"]]), Grid("The claims", ["x"], [["3"]])])
     assert list(files) == ["table-3.tex", "figure-1.tex", "figure-1-2.tex", "the-claims.tex"]
     assert "85.1 \\& more" in files["table-3.tex"]
-    assert "epochs" in files["figure-1.tex"]
-    assert "shares" in files["figure-1-2.tex"]
+    assert "Epochs" in files["figure-1.tex"]
+    assert "Shares" in files["figure-1-2.tex"]
 
 
 def test_tables_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:
@@ -73,3 +74,48 @@ def test_files_are_written_in_place_of_markdown(tmp_path: Path, capsys: Any) -> 
     assert capsys.readouterr().out.splitlines() == [str(page), str(folder / "table-6.tex")]
     assert "95.59" in page.read_text("utf-8")
     assert "95.59" in (folder / "table-6.tex").read_text("utf-8")
+
+
+def test_figures_are_written_by_the_name_of_their_table(tmp_path: Path, capsys: Any) -> None:
+    from elmo_tasks.tables.command import execute, read_request
+    from experiments import figure1, figure2
+
+    request = read_request([f"rows={COMMITTED}", "tasks=ner", "--figures", str(tmp_path)])
+    assert execute((figure1.SHARE, figure1.EPOCHS, figure2.FIGURE), request) == 0
+    names = [f"{name}.{suffix}" for name in ("figure-1", "figure-1-2", "figure-2") for suffix in ("svg", "png")]
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in names]
+    assert "share of training items" in (tmp_path / "figure-1.svg").read_text("utf-8")
+    assert "0.336" in (tmp_path / "figure-2.svg").read_text("utf-8")
+    assert (tmp_path / "figure-1-2.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_where_there_is_no_figure_none_is_promised(tmp_path: Path) -> None:
+    from elmo_tasks.tables.command import execute, read_request
+    from experiments.table6 import TABLE
+
+    request = read_request([f"rows={COMMITTED}", "--figures", str(tmp_path / "f"), "--latex", str(tmp_path / "l")])
+    with pytest.raises(UserError, match=r"^--figures: Table 6: .*: no figure is declared, or there is no row to draw$"):
+        execute((TABLE,), request)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_goes_to_wandb_as_one_artifact_named_after_the_declaration(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from elmo_tasks.tables import command
+    from experiments.figure2 import FIGURE
+
+    logged: dict[str, Any] = {}
+
+    def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) -> str:
+        logged.update(files=files, project=project, name=name, n_runs=n_runs)
+        return "logged"
+
+    monkeypatch.setattr(command, "log_files", log_files)
+    request = command.read_request([f"rows={COMMITTED}", "tasks=ner", "--wandb", "p"], "figure2")
+    assert command.execute((FIGURE,), request) == 0
+    assert capsys.readouterr().out == "logged\n"
+    assert (logged["project"], logged["name"], logged["n_runs"]) == ("p", "figure2", 5)
+    assert set(logged["files"]) == {"tables.md", "report.html", "figure-2.tex", "figure-2.svg", "figure-2.png"}
+    assert b"**Figure 2" in logged["files"]["tables.md"]
+    assert b"<svg" in logged["files"]["report.html"]

@@ -68,6 +68,17 @@ def test_rows_go_where_they_are_read(tmp_path: Path, capsys: Any) -> None:
     assert found == [f"python run.py data=local task=ner data.root=DIR seed=1 test=true 'results.dir={folder}'"]
 
 
+def test_runs_on_wandb_have_the_table_s_name_as_a_tag_and_are_the_same_runs(tmp_path: Path, capsys: Any) -> None:
+    words = [f"rows={tmp_path}"]
+    for more, tag in ([], ["'logger.tags=[table9]'"]), (["logger.tags=[mine]"], []):
+        request = read_request([*words, "--missing", "seeds=1", "logger=wandb", *more], "table9")
+        assert execute((TEST,), request) == 0
+        printed = capsys.readouterr().out.split()
+        assert [word for word in printed if word.startswith("'logger.tags=[table9")] == tag
+    plain, tagged = (setting(("data=local", NER, *more)) for more in ((), ("logger=wandb", "logger.tags=[table9]")))
+    assert plain.key == tagged.key
+
+
 def test_an_ensemble_comes_after_its_members(tmp_path: Path, capsys: Any) -> None:
     found = commands(tmp_path, ENSEMBLE, TEST, capsys=capsys)
     common = "python run.py data=local task=ner data.root=DIR"

@@ -30,12 +30,17 @@ PADDING = _PADDING_ID + 1
 """The id that fills a word up to 50 characters. It has an embedding of its own, unlike 0."""
 
 
+def composed(text: str) -> str:
+    """A text with letters and their marks composed (NFC), so that each word in it has one spelling."""
+    return text if text.isascii() else normalize("NFC", text)
+
+
 @lru_cache(maxsize=500_000)
 def character_ids(word: str) -> tuple[int, ...]:
     """The ids of one word, both word marks included, without the filling up to 50.
 
-    ``<S>`` and ``</S>`` stand for the sentence marks. Letters and their marks are composed (NFC), so that a word has
-    one spelling; of a longer word the first 48 bytes count.
+    ``<S>`` and ``</S>`` stand for the sentence marks. The word is :func:`composed`; of a longer one the first 48 bytes
+    count.
     """
     if word == BEGIN_SENTENCE:
         inner: Sequence[int] = (_BEGIN_SENTENCE_ID,)
@@ -52,7 +57,7 @@ def cut_words(words: Iterable[str]) -> list[str]:
 
 
 def _bytes(word: str) -> bytes:
-    return (word if word.isascii() else normalize("NFC", word)).encode("utf-8", "ignore")
+    return composed(word).encode("utf-8", "ignore")
 
 
 def character_id_table(words: Sequence[str], extra: int = 0) -> Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, composed
 from elmo_tasks.data.source import digest_files
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError
@@ -68,13 +68,13 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:
-    """Token lists of one file; empty lines are passed over.
+    """Token lists of one file, composed (NFC); empty lines are passed over.
 
     Raises:
         UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
     """
     for number, line in read_lines(path, _MAX_BYTES):
-        tokens = line.split()
+        tokens = composed(line).split()
         if len(tokens) > _MAX_TOKENS:
             raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
         if tokens:
@@ -128,12 +128,14 @@ class LmVocabulary:
 
     @classmethod
     def read(cls, path: Path) -> LmVocabulary:
-        """A file with a word a line, by falling frequency.
+        """A file with a word a line, by falling frequency; words are composed (NFC), as those of texts are.
 
         Raises:
             UserError: if it is not one.
         """
-        return cls([line.strip() for _, line in read_lines(path, _MAX_BYTES)], source=str(path))
+        words = [line.strip() for _, line in read_lines(path, _MAX_BYTES)]
+        there = set(words)  # beside its other spelling a word keeps its own, which no text has
+        return cls([word if composed(word) in there else composed(word) for word in words], source=str(path))
 
     @classmethod
     def of(cls, counts: Counter[str], max_size: int, min_count: int) -> LmVocabulary:

@@ -7,11 +7,12 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
+from elmo_tasks.bilm.chars import composed
 from elmo_tasks.data.source import Reader, open_source, share
 
 
 class TaskText:
-    """The token lists of a task's training and dev items, each as often as it stands in the files.
+    """The token lists of a task's training and dev items, each as often as it stands in the files, composed (NFC).
 
     What several items share (a SQuAD paragraph and its questions) is read once; it is one text to the biLM here, with
     marks at its ends only, as it is when the task is trained.
@@ -48,4 +49,4 @@ class TaskText:
         if split == "train":
             items = share(items, self.fraction, self.seed)
         texts = {id(text): text for item in items for text in self.reader.texts(item)}
-        return [text for text in texts.values() if text]
+        return [list(map(composed, text)) for text in texts.values() if text]

@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.chars import composed
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.data.source import digest_files
 from elmo_tasks.data.words import WordVectors
@@ -146,10 +147,14 @@ def _in_context(occurrence: dict[str, Any], whole: bool = False) -> Line:
 def main(arguments: list[str]) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m elmo_tasks.probes.neighbours")
-    parser.add_argument("word")
+    parser.add_argument("word", type=composed)
     parser.add_argument("--text", type=Path, nargs="+", help="one tokenised sentence a line, plain, .xz, .gz or .bz2")
     parser.add_argument(
-        "--sentence", action="append", default=[], help="a tokenised source sentence; *word* marks which occurrence"
+        "--sentence",
+        type=composed,
+        action="append",
+        default=[],
+        help="a tokenised source sentence; *word* marks which occurrence",
     )
     parser.add_argument("--occurrences", type=_positive, default=2, help="else: the first ones in the text (2)")
     parser.add_argument("-k", type=_positive, default=5, help="neighbours to show (5)")

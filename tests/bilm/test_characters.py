@@ -40,6 +40,12 @@ def test_composed_and_decomposed_spellings_are_one_word(word):
     assert normalize("NFD", word) != word
 
 
+@pytest.mark.parametrize("word", ["ﬁne", "m²", "①", "Ａ"])
+def test_spellings_that_mean_more_than_letters_are_kept(word):
+    assert character_ids(word) == (259, *(byte + 1 for byte in word.encode()), 260)
+    assert normalize("NFKC", word) != word
+
+
 def test_words_that_lose_their_end_are_named_once_in_order():
     longest, korean = "a" * 48, "한" * 16
     words = ["b" * 49, longest, "é" * 25, korean, normalize("NFD", korean), korean + "a", "b" * 49, "é" * 24, "short"]

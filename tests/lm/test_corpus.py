@@ -4,10 +4,13 @@ import lzma
 import tracemalloc
 from itertools import chain
 from random import Random
+from unicodedata import normalize
 
 import pytest
 
 from elmo_tasks.data.corpus import LmVocabulary, Shards, count_words, find_shards, read_sentences
+from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.errors import UserError
 
 TEXT = "The cat sat .\n\n  \nÜnïcode\t日本  !\nlast line"
@@ -27,9 +30,27 @@ def refusal(path):
     return str(caught.value)
 
 
+def decomposed(word):
+    return normalize("NFD", word)
+
+
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_sentences_are_read_whatever_the_compression(tmp_path, suffix):
     assert list(read_sentences(write(tmp_path, suffix, TEXT.encode()))) == SENTENCES
+
+
+def test_words_have_one_spelling_and_keep_what_means_more_than_letters(tmp_path):
+    text = ["naïve", "한국", "ﬁne", "m²"]
+    path = write(tmp_path, "", " ".join(text[:2] + list(map(decomposed, text))).encode())
+    assert list(read_sentences(path)) == [[*text[:2], *text]]
+
+
+def test_words_of_a_task_s_text_have_one_spelling_too(tmp_path):
+    for name in ("train", "dev"):
+        (tmp_path / name).write_text(f"{decomposed('naïve')} x x O\nm² x x O\n", "utf-8")
+    files = {"train": "train", "dev": "dev", "test": None}
+    text = TaskText(reader=NerReader(), sources=files, hub=False, root=str(tmp_path), fraction=1.0, seed=0)
+    assert [list(text.sentences(split)) for split in ("train", "dev")] == [[["naïve", "m²"]]] * 2
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -140,6 +161,15 @@ def test_a_vocabulary_comes_back_from_its_file(tmp_path):
     path = tmp_path / "vocabulary.txt"
     path.write_text("\n".join([*MARKS, "the", "日本"]) + "\n", "utf-8")
     assert LmVocabulary.read(path).words == [*MARKS, "the", "日本"]
+
+
+def test_the_words_of_a_vocabulary_are_spelt_as_those_of_a_text(tmp_path):
+    path = tmp_path / "vocabulary.txt"
+    path.write_text("\n".join([*MARKS, decomposed("é"), decomposed("naïve"), "naïve", "m²"]) + "\n", "utf-8")
+    vocabulary = LmVocabulary.read(path)
+    assert vocabulary.words == [*MARKS, "é", decomposed("naïve"), "naïve", "m²"]
+    (tmp_path / "text").write_text(decomposed("é naïve m²"), "utf-8")
+    assert [vocabulary[word] for word in next(read_sentences(tmp_path / "text"))] == [3, 5, 6]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice 
         ([90.0, 91.0, 92.0], [80.0, 81.0, 82.5], REPRODUCED, REPRODUCED),
         ([80.0, 81.0, 82.5], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_REPRODUCED),
         ([90.0, 80.0, 85.0], [85.0, 84.0, 83.0], NOT_REPRODUCED, NOT_ENOUGH),  # a difference within the spread
+        ([84.0, 85.0, 89.0], [80.0, 81.0, 81.0], NOT_REPRODUCED, NOT_ENOUGH),  # p = 0.057
         ([90.0, 91.0], [80.0, 81.5], NOT_ENOUGH, NOT_ENOUGH),
         ([90.0, 91.0, 92.0], [87.0, 88.0, 89.0], REPRODUCED, NOT_ENOUGH),  # no spread: the sign, once all are there
         ([87.0, 88.0, 89.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),

@@ -235,6 +235,13 @@ def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> 
     assert filled(tmp_path, RACE).grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed"]]
 
 
+def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: Any) -> None:
+    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
+    write(NER, NONE, seed=1, curve=points(50.0, 60.0))
+    write(NER, seed=1, curve=points(70.0, 80.0), data=data)
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
+
+
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
     for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0), (3, "?", 2.0)):

@@ -16,6 +16,7 @@ from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.significance import FEWEST, Comparison, compare
 
 REPRODUCED, NOT_REPRODUCED, NOT_ENOUGH = "reproduced", "not reproduced", "not enough data"
+NO_VERDICT = "shown, not judged"
 LEVEL = 0.05
 """A difference counts if its two-sided p is below this."""
 
@@ -110,15 +111,19 @@ def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell],
     """Cells of a list of claims, and its table with evidence and verdicts."""
     lines, cells = [], list[Cell]()
     for n, claim in enumerate(claims.claims, start=1):
-        found = [judge(part, rows, choice, claims.seeds) for part in claim.parts if _chosen(part, choice)]
-        if not found:
+        found, beside = (
+            [judge(part, rows, choice, claims.seeds) for part in parts if _chosen(part, choice)]
+            for parts in (claim.parts, claim.beside)
+        )
+        if not found and not beside:
             continue  # of another task than those that were chosen
-        cells += [cell for evidence in found for cell in evidence.cells]
+        cells += [cell for evidence in found + beside for cell in evidence.cells]
         verdict = together([evidence.verdict for evidence in found])
-        alone = len(found) == 1
+        alone = len(found) == 1 and not beside
         ours = _text(found[0]) if alone else ""
         lines.append([str(n), claim.says, ours, verdict])
         lines += [["", evidence.part.label, _text(evidence), evidence.verdict] for evidence in found if not alone]
+        lines += [["", evidence.part.label, _text(evidence), NO_VERDICT] for evidence in beside]
     notes = [
         setting_note(cells),
         f"a difference counts if p < {LEVEL:g} (not corrected for their number), its absence with {claims.seeds} seeds",

@@ -78,10 +78,17 @@ def _write(filled: list[Filled], request: Request) -> bool:
 
 
 def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:
-    """What the rows say now, and what they lack."""
+    """What the rows say now, and what they lack.
+
+    Raises:
+        UserError: if none of the declarations has a line of the chosen tasks.
+    """
     rows = read_rows(request.folders)
     filled = [fill(declared, rows, request.choice) for declared in declarations]
     cells = [cell for one in filled for cell in one.cells]
+    if not cells:
+        titles = "; ".join(one.grid.title for one in filled)
+        raise UserError(f"tasks={','.join(sorted(request.choice.tasks))}: no line of that task in: {titles}")
     return filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
 
 

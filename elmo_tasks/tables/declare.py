@@ -222,10 +222,13 @@ class Claim:
     Args:
         says: the statement, in our words.
         parts: inequalities.
+        beside: inequalities that are shown and have no part in the verdict, such as those of an exception that the
+            paper makes: that two settings are equal is not shown by a test that finds no difference.
     """
 
     says: str
     parts: tuple[Part, ...]
+    beside: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

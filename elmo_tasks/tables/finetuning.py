@@ -12,6 +12,7 @@ from elmo_tasks.tables.measure import Choice, compare_cells, find, paper_value, 
 from elmo_tasks.tables.render import beside, cell_text, legend, setting_note
 from elmo_tasks.tables.rows import Row, Rows
 from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.significance import Comparison
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
@@ -35,7 +36,7 @@ def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[l
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         if after is not None and after.rows and before.rows:
-            tests.append(f"{line.label}, after against before: {compare_cells(after, before, other_bilm=True)}")
+            tests.append(f"{line.label}, after against before: {_comparison(before, after)}")
     notes = [
         setting_note(cell for cell in cells if "elmo" in cell.setting.config["task"]),
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
@@ -65,6 +66,13 @@ def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
 
 
 def _scores(before: Cell, after: Cell | None) -> list[str]:
-    if after is None or after.mean is None or before.mean is None:
-        return [cell_text(before), "missing" if after is None else cell_text(after), "missing"]
-    return [cell_text(before), cell_text(after), f"{after.mean - before.mean:+.2f}"]
+    if after is None:
+        return [cell_text(before), "missing", "missing"]
+    found = _comparison(before, after)
+    increase = "missing" if found.difference is None else f"{found.difference:+.2f}{found.seeds}"
+    return [cell_text(before), cell_text(after), increase]
+
+
+def _comparison(before: Cell, after: Cell) -> Comparison:
+    """What fine-tuning brings: the biLM's weights are what differs."""
+    return compare_cells(after, before, other_bilm=True)

@@ -44,12 +44,14 @@ class Measured:
     cells: dict[tuple[str, str], Cell]
 
     def gain(self, line: Line, gain: Gain) -> float | None:
-        """Points, or percent of the error, between two cells; None if one is missing or not to be compared."""
-        of, over = self.cells[line.label, gain.of], self.cells[line.label, gain.over]
-        if of.mean is None or over.mean is None or incomparable(of, over):
+        """Points, or percent of the error, between two cells, on the seeds that :meth:`comparison` takes.
+
+        None if a cell is missing or not to be compared, or if there is no error that could be reduced.
+        """
+        found = self.comparison(line, gain.of, gain.over)
+        if found.difference is None or found.base is None or (gain.relative and found.base == 100):
             return None
-        points = of.mean - over.mean
-        return 100 * points / (100 - over.mean) if gain.relative else points
+        return 100 * found.difference / (100 - found.base) if gain.relative else found.difference
 
     def comparison(self, line: Line, of: str, over: str) -> Comparison:
         """The test of one cell's scores against another's."""

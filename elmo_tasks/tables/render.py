@@ -54,6 +54,7 @@ def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:
     gain = measured.gain(line, column)
     unit = " %" if column.relative else ""
     ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
+    ours += measured.comparison(line, column.of, column.over).seeds
     return ours + beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
 
 

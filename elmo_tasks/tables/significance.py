@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import stats
 
@@ -23,6 +23,8 @@ class Comparison:
         p: two-sided.
         n: seeds on either side (the same ones where the test is paired).
         why: no test, if there was none.
+        base: mean of the second side, on the seeds that were compared.
+        partial: whether a side has seeds that were not, since the other one lacks them.
     """
 
     difference: float | None
@@ -31,14 +33,21 @@ class Comparison:
     p: float | None = None
     n: tuple[int, int] = (0, 0)
     why: str = ""
+    base: float | None = None
+    partial: bool = False
+
+    @property
+    def seeds(self) -> str:
+        """On which seeds the difference was taken, to stand behind it; nothing if on all."""
+        return f" on the {self.n[0]} shared seeds" if self.partial else ""
 
     def __str__(self) -> str:
         if self.difference is None:
             return self.why
         if self.p is None:
-            return f"{self.difference:+.2f} ({self.why})"
+            return f"{self.difference:+.2f}{self.seeds} ({self.why})"
         n = f"n = {self.n[0]}" if self.test.startswith("paired") else f"n = {self.n[0]} and {self.n[1]}"
-        return f"{self.difference:+.2f} ({self.test}, t = {self.t:.2f}, p = {self.p:.3g}, {n} seeds)"
+        return f"{self.difference:+.2f}{self.seeds} ({self.test}, t = {self.t:.2f}, p = {self.p:.3g}, {n} seeds)"
 
 
 def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
@@ -52,16 +61,14 @@ def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
     shared = sorted(a.keys() & b.keys())
     paired = len(shared) >= FEWEST
     left, right = ([a[s] for s in shared], [b[s] for s in shared]) if paired else (list(a.values()), list(b.values()))
-    difference, n = statistics.fmean(left) - statistics.fmean(right), (len(left), len(right))
+    base, n = statistics.fmean(right), (len(left), len(right))
+    found = Comparison(statistics.fmean(left) - base, n=n, base=base, partial=n != (len(a), len(b)))
     if min(n) < FEWEST:
-        return Comparison(difference, n=n, why=f"too few seeds for a test: {n[0]} and {n[1]}")
+        return replace(found, why=f"too few seeds for a test: {n[0]} and {n[1]}")
     if _no_spread(left, right, paired=paired):
-        return Comparison(difference, n=n, why="no spread over seeds to test against")
-    if paired:
-        t, p = stats.ttest_rel(left, right)
-        return Comparison(difference, "paired t-test", float(t), float(p), n)
-    t, p = stats.ttest_ind(left, right, equal_var=False)
-    return Comparison(difference, "Welch's t-test", float(t), float(p), n)
+        return replace(found, why="no spread over seeds to test against")
+    t, p = stats.ttest_rel(left, right) if paired else stats.ttest_ind(left, right, equal_var=False)
+    return replace(found, test="paired t-test" if paired else "Welch's t-test", t=float(t), p=float(p))
 
 
 def _no_spread(left: list[float], right: list[float], *, paired: bool) -> bool:

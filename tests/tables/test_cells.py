@@ -108,6 +108,11 @@ def test_marks_tell_what_a_reader_must_know(tmp_path: Path, write: Any) -> None:
     assert cell(tmp_path, n=2).marks == ("b", "c")
 
 
+def test_a_tree_of_which_nothing_is_known_is_marked_as_a_changed_one(tmp_path: Path, write: Any) -> None:
+    write(NER, seed=1, commit=None, dirty=None)
+    assert cell(tmp_path, n=1).marks == ("c",)
+
+
 def test_rows_of_two_metrics_make_no_cell(tmp_path: Path, write: Any) -> None:
     ours = (NER, "task.metric._target_=ours.Score")  # a metric that is not this project's
     write(*ours, seed=1, dev=80.0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score
-from elmo_tasks.tables.claims import NOT_ENOUGH, NOT_REPRODUCED, REPRODUCED, judge, together
+from elmo_tasks.tables.claims import NO_VERDICT, NOT_ENOUGH, NOT_REPRODUCED, REPRODUCED, judge, together
 from elmo_tasks.tables.fill import fill
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.rows import read_rows
@@ -32,6 +32,7 @@ def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice 
         ([90.0, 91.0, 92.0], [80.0, 81.0, 82.5], REPRODUCED, REPRODUCED),
         ([80.0, 81.0, 82.5], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_REPRODUCED),
         ([90.0, 80.0, 85.0], [85.0, 84.0, 83.0], NOT_REPRODUCED, NOT_ENOUGH),  # a difference within the spread
+        ([84.0, 85.0, 89.0], [80.0, 81.0, 81.0], NOT_REPRODUCED, NOT_ENOUGH),  # p = 0.057
         ([90.0, 91.0], [80.0, 81.5], NOT_ENOUGH, NOT_ENOUGH),
         ([90.0, 91.0, 92.0], [87.0, 88.0, 89.0], REPRODUCED, NOT_ENOUGH),  # no spread: the sign, once all are there
         ([87.0, 88.0, 89.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),
@@ -130,8 +131,27 @@ def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path,
     ]
 
 
+def test_what_stands_beside_a_claim_is_shown_and_asked_for_but_does_not_judge_it(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
+    against = Part("the other way", BASELINE, ELMO)
+    claims = Claims("c", (Claim("it helps", (HELPS,), beside=(against,)),), seeds=3)
+    found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
+    assert [(line[1], line[3]) for line in found.grid.lines] == [
+        ("it helps", REPRODUCED),
+        ("NER", REPRODUCED),
+        ("the other way", NO_VERDICT),
+    ]
+    assert found.grid.lines[2][2].startswith("81.17 (3) against 91.00 (3): -9.83 (paired t-test")
+    assert len(found.cells) == 4
+
+
 def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_path: Path) -> None:
     claims = importlib.import_module("experiments.claims").CLAIMS
     assert len(claims.claims) == 12
     found = fill(claims, read_rows([tmp_path / "rows"]), Choice(("data=local",), tasks=frozenset({"ner"})))
-    assert [line[1] for line in found.grid.lines] == ["ELMo improves NER (test)"]
+    helps, free, exception = found.grid.lines
+    assert helps[1] == "ELMo improves NER (test)"
+    assert (free[0], free[3]) == ("8", NOT_ENOUGH)
+    assert (exception[1], exception[3]) == ("NER: lambda 0.001 above 1 (the exception)", NO_VERDICT)
+    lambdas = [cell.setting.config["elmo"]["lambda"] for cell in found.cells[2:]]
+    assert (lambdas, [cell.missing for cell in found.cells[2:]]) == ([0.001, 1], [(1, 2, 3, 4, 5)] * 2)

@@ -77,6 +77,19 @@ def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: A
     assert [cell.paper.v for cell in found.cells if cell.paper] == [90.15, 92.22]
 
 
+def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: Any) -> None:
+    three_seeds(write)
+    write(NER, seed=4, dev=10.0)
+    table = replace(TABLE, seeds=4)
+    found = filled(tmp_path, table).grid
+    assert found.lines[0][3:] == [
+        "71.00 ± 40.70 (4); paper 92.22 ± 0.1 (-21.22)",
+        "+10.33 on the 3 shared seeds; paper 2.06 (+8.27)",
+        "+54.4 % on the 3 shared seeds",
+    ]
+    assert any(note.startswith("NER, ELMo against baseline: +10.33 on the 3 shared") for note in found.notes)
+
+
 @pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
 def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) -> None:
     line = (Line("NER", (NER,)),)
@@ -227,6 +240,13 @@ def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> 
     assert grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed [a]"]]
     assert "a: fewer seeds than asked for" in grid.notes
     assert not any("last epoch" in note for note in grid.notes)
+
+
+def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: Any) -> None:
+    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
+    write(NER, NONE, seed=1, curve=points(50.0, 60.0))
+    write(NER, seed=1, curve=points(70.0, 80.0), data=data)
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,16 @@ def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) 
         ["NER", "120.5; paper 103.2", "60.0; paper 46.3", "81.00 ± 1.41 (2)", "83.50 ± 0.71 (2)", "+2.50"]
     ]
     assert any(note.startswith("NER, after against before: +2.50") for note in grid.notes)
+
+
+def test_the_increase_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: Any) -> None:
+    write_tuned(write)
+    write_task(write, NER, digest="b1", scores=(80.0, 82.0, 81.0, 10.0))
+    write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0, 86.0))
+    table = replace(TABLE, seeds=4)
+    grid = fill(table, read_rows([tmp_path / "rows"]), Choice(("data=local",))).grid
+    assert grid.lines[0][-1] == "+3.33 on the 3 shared seeds"
+    assert any("NER, after against before: +3.33 on the 3 shared seeds (paired" in note for note in grid.notes)
 
 
 def test_scores_of_a_bilm_that_was_fine_tuned_another_time_do_not_count(tmp_path: Path, write: Any) -> None:

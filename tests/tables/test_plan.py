@@ -42,6 +42,15 @@ def test_an_empty_store_lacks_everything(tmp_path: Path, capsys: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("what", ["--missing", "--run", "seeds=2"])
+def test_a_task_that_no_table_has_is_refused(tmp_path: Path, what: str) -> None:
+    request = read_request([f"rows={tmp_path}", "tasks=snli", what])
+    with pytest.raises(UserError, match=r"^tasks=snli: no line of that task in: A table; On test$"):
+        execute((TABLE, TEST), request)
+    other = Table("Another", (Line("SNLI", ("task=snli",)),), (Column("ELMo"),))
+    assert execute((TABLE, other), read_request([f"rows={tmp_path}", "tasks=snli", "--missing"])) == 0
+
+
 def test_what_is_there_is_not_missing(tmp_path: Path, write: Any, capsys: Any) -> None:
     write(NER, NONE, seed=2)
     for seed in (1, 2):

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,8 +43,18 @@ def test_pairs_are_those_of_one_seed_whatever_the_order() -> None:
 def test_of_seeds_that_are_partly_shared_the_shared_ones_count() -> None:
     found = compare(FIRST, {seed: SECOND[seed] for seed in (1, 5, 8)} | {77: 1000.0})
     pairs = compare({seed: FIRST[seed] for seed in (1, 5, 8)}, {seed: SECOND[seed] for seed in (1, 5, 8)})
-    assert found == pairs
+    assert found == replace(pairs, partial=True)
     assert found.n == (3, 3)
+    assert str(pairs).startswith(f"{pairs.difference:+.2f} (paired t-test")
+    assert str(found).startswith(f"{pairs.difference:+.2f} on the 3 shared seeds (paired t-test")
+    assert found.base == pytest.approx((SECOND[1] + SECOND[5] + SECOND[8]) / 3)
+
+
+def test_a_difference_of_all_seeds_names_none() -> None:
+    assert compare(FIRST, SECOND).seeds == ""
+    assert compare(FIRST, {100: 1.0, 101: 2.0, 102: 4.0}).seeds == ""  # nothing is shared
+    same = compare({1: 5.0, 2: 6.0, 3: 7.0, 4: 0.0}, {1: 2.0, 2: 3.0, 3: 4.0})
+    assert str(same) == "+3.00 on the 3 shared seeds (no spread over seeds to test against)"
 
 
 def test_the_paired_test_agrees_with_all_sign_flips() -> None:

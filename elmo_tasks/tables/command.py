@@ -16,7 +16,7 @@ from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.pages import all_files, draw_all, html_page, latex_files, markdown_text
 from elmo_tasks.tables.plan import Job, plan
-from elmo_tasks.tables.request import Request, read_request
+from elmo_tasks.tables.request import Request, read_request, refuse_declared
 from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.settings import NO_ROOT
 
@@ -36,9 +36,13 @@ def main(*declarations: Declaration) -> None:
 def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     """Print, plan or run.
 
+    Raises:
+        UserError: if an override is one that a declaration sets.
+
     Returns:
         the exit status: 1 if something is still missing after a run.
     """
+    refuse_declared(declarations, request.choice.overrides)
     filled, jobs = _look(declarations, request)
     if request.missing:
         commands = [job.command(request.extra, request.launcher) for job in jobs]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.settings import REPO, setting
 
@@ -52,7 +53,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
         name: of the declaration's file.
 
     Raises:
-        UserError: for a word that is no override, and for a key that the declaration sets.
+        UserError: for a word that is no override, for a key that every table sets, and for one that is set twice.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m experiments.{name}", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -74,6 +75,43 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     return _request(read, name)
 
 
+def refuse_declared(declarations: tuple[Declaration, ...], overrides: tuple[str, ...]) -> None:
+    """Refuse what would hold for some cells only, since the declaration sets it in the others.
+
+    Raises:
+        UserError: naming the override and the table.
+    """
+    for declared in declarations:
+        keys = _declared_keys(declared)
+        for text in overrides:
+            key = _key(text)
+            if key in keys or (key == "elmo" and any(other.startswith("elmo.") for other in keys)):
+                other = "elmo.*" if key == "elmo" else key
+                raise UserError(f"{text}: {declared.title} sets {other} itself; leave it out, or write a declaration")
+
+
+def _declared_keys(part: Any) -> set[str]:
+    """The keys of all overrides in a declaration, or in a part of one."""
+    if isinstance(part, tuple):
+        return set().union(*map(_declared_keys, part))
+    if not is_dataclass(part):
+        return set()
+    own = {_key(text) for text in getattr(part, "overrides", ())}
+    return own.union(*map(_declared_keys, vars(part).values()))
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].lstrip("+~")
+
+
+def _refuse_twice(overrides: list[str]) -> None:
+    given: dict[str, str] = {}
+    for text in overrides:
+        other = given.setdefault(_key(text), text)
+        if other is not text:
+            raise UserError(f"{other} and {text}: {_key(text)} is set twice")
+
+
 def _request(read: argparse.Namespace, name: str) -> Request:
     own: dict[str, str] = {}
     overrides: list[str] = []
@@ -90,6 +128,7 @@ def _request(read: argparse.Namespace, name: str) -> Request:
             launcher.append(text)
         else:
             overrides.append(f"data.fraction={value}" if key == "fraction" else text)
+    _refuse_twice(overrides)
     if not any(text.startswith("data=") for text in overrides):
         overrides.insert(0, "data=local")
     seeds = own.get("seeds")

@@ -1,5 +1,7 @@
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,6 +119,7 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
         (["seed=1"], "seed=1: a table sets seed itself"),
         (["task=ner"], "task=ner: a table sets task itself"),
         (["results.dir=x"], "a table sets results.dir itself"),
+        (["fraction=0.1", "data.fraction=0.5"], "data.fraction=0.1 and data.fraction=0.5: data.fraction is set twice"),
         (["hello"], "hello: expected KEY=VALUE"),
         (["--run", "-j", "0"], "-j must be a whole number of at least 1, found 0"),
         (["--walk"], "unrecognized arguments: --walk"),
@@ -126,6 +129,33 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
 def test_a_wrong_command_line_ends_in_a_sentence(words: list[str], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         read_request(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "key"),
+    [
+        ("figure1.SHARE", "fraction=0.1", "data.fraction"),
+        ("figure1.SHARE", "++data.fraction=0.1", "data.fraction"),
+        ("figure1.EPOCHS", "elmo.placement=both", "elmo.placement"),
+        ("table2.TABLE", "elmo.mix=last", "elmo.mix"),
+        ("table2.TABLE", "elmo=none", "elmo.*"),
+        ("claims.CLAIMS", "data.fraction=1", "data.fraction"),
+    ],
+)
+def test_what_a_declaration_sets_cannot_be_set_beside_it(tmp_path: Path, name: str, word: str, key: str) -> None:
+    module, _, constant = name.partition(".")
+    declared = getattr(importlib.import_module(f"experiments.{module}"), constant)
+    shown = "data.fraction=0.1" if word == "fraction=0.1" else word
+    with pytest.raises(UserError, match=rf"^{re.escape(f'{shown}: {declared.title} sets {key} itself')}"):
+        execute((declared,), read_request([f"rows={tmp_path}", word]))
+
+
+def test_what_a_declaration_leaves_open_can_be_set_for_all_cells(tmp_path: Path, capsys: Any) -> None:
+    from experiments import ensembles, table3
+
+    words = [f"rows={tmp_path}", "fraction=0.1", "scale=paper", "bilm=small", "bilm.path=x", "tasks=ner", "--missing"]
+    assert execute((table3.TABLE,), read_request(words)) == 0
+    assert execute((ensembles.TABLE,), read_request([f"rows={tmp_path}", "elmo=none", "tasks=ner", "--missing"])) == 0
 
 
 def test_without_a_folder_of_data_nothing_is_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from elmo_tasks.errors import UserError
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import REPO, setting
+from elmo_tasks.tables.settings import REPO, check_launcher, setting
 
 COMMITTED = REPO / "experiments" / "rows"
 
@@ -67,7 +67,13 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="with --run: processes at a time")
+    parser.add_argument(
+        "-j",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --run: processes at a time; with a launcher, settings at a time",
+    )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     read = parser.parse_intermixed_args(arguments)
     if read.j < 1:
@@ -131,6 +137,8 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     _refuse_twice(overrides)
     if not any(text.startswith("data=") for text in overrides):
         overrides.insert(0, "data=local")
+    if launcher:
+        check_launcher(tuple(launcher))
     seeds = own.get("seeds")
     if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
         raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")

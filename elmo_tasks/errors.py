@@ -1,6 +1,9 @@
-"""The one exception for whatever a user can mend, and Hydra's own errors in one sentence."""
+"""The one exception for whatever a user can mend, Hydra's own errors in one sentence, and readers that leave early."""
 
 from __future__ import annotations
+
+import os
+import sys
 
 
 class UserError(Exception):
@@ -24,3 +27,8 @@ def hydra_sentence(error: BaseException) -> str:
         return f"{group}={name}: no such choice; there are {', '.join(sorted(options))}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2])
+
+
+def end_quietly() -> None:
+    """After a BrokenPipeError: whoever reads, such as ``head``, has seen enough, and Python need not say so."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -47,7 +47,8 @@ def test_each_module_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("The river burst its bank .\nThe bank lent him money .\n")
     places = {"DIR": str(tmp_path), "FILE": str(text), "TEXT": str(text), "OUT.hdf5": "out.hdf5"}
-    places |= {"experiments/rows": str(REPO / "experiments" / "rows"), "--run": "--missing"}
+    rows = str(REPO / "experiments" / "rows")
+    places |= {"experiments/rows": rows, "rows=experiments/rows": f"rows={rows}", "--run": "--missing"}
     words = [places.get(word, re.sub("DIR", str(tmp_path), word)) for word in shlex.split(command)[1:]]
     if {"experiments.claims", "experiments.paper"} & set(words):
         words.append("tasks=ner")  # every cell is a configuration to be composed
@@ -78,6 +79,7 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
 
 
 def test_the_verdicts_are_those_of_the_committed_rows(tmp_path: Path) -> None:
+    assert "python -m experiments.claims rows=experiments/rows --into README.md" in COMMANDS
     copy = tmp_path / "README.md"
     copy.write_text(README, "utf-8")
     request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, end_quietly
 from elmo_tasks.report.document import renew, text
 from elmo_tasks.report.figures import figures
 from elmo_tasks.report.outputs import ELSEWHERE, figure_files, latex_files, page_of
@@ -37,11 +37,12 @@ def main() -> None:
             print(f"left out: {sentence}", file=sys.stderr)
         if rows.note:
             print(rows.note, file=sys.stderr)
-        written = write(given, rows)
+        if not write(given, rows):
+            print(text(rows), flush=True)
+    except BrokenPipeError:
+        end_quietly()
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
-    if not written:
-        print(text(rows))
 
 
 def write(given: argparse.Namespace, rows: Rows) -> bool:

@@ -48,14 +48,14 @@ def point(x: float, values: list[float]) -> Point:
 
 
 def by_share(rows: Iterable[Row]) -> list[Panel]:
-    """Dev score against the share of the training items in percent, where there are two shares or more."""
+    """Dev score against the share of the training items in percent, of curves with two shares or more."""
 
     def curve(members: list[Row]) -> list[Point]:
         trains = [row["data"]["train"] for row in members]
         return _points([100 * train["used"] / train["original"] for train in trains], members)
 
     def finish(curves: list[Curve]) -> list[Curve]:
-        return curves if len({p.x for c in curves for p in c.points}) > 1 else []
+        return [curve for curve in curves if len(curve.points) > 1]
 
     return _panels(rows, curve, finish, whole_setting=False, label=_plainly)
 
@@ -191,8 +191,17 @@ def _panels(
         ]
         if chosen := finish([curve for curve in curves if curve.points]):
             kept[key] = chosen
-    titles = unique_names([_titles(key) for key in kept])
+    titles = _unique_titles([_titles(key) for key in kept])
     return [Panel(title, key[-1], curves) for title, (key, curves) in zip(titles, kept.items(), strict=True)]
+
+
+def _unique_titles(candidates: list[list[str]]) -> list[str]:
+    """A title for each panel out of its candidates, short to long; only those that clash are lengthened."""
+    titles = [names[0] for names in candidates]
+    for longer in zip(*(names[1:] for names in candidates), strict=True):
+        clash = {title for title in titles if titles.count(title) > 1}
+        titles = [long if title in clash else title for title, long in zip(titles, longer, strict=True)]
+    return titles
 
 
 def _titles(key: tuple[str, ...]) -> list[str]:

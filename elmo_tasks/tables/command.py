@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, end_quietly
 from elmo_tasks.report.document import renew
 from elmo_tasks.report.outputs import ELSEWHERE, figure_files
 from elmo_tasks.report.wandb_report import log_files
@@ -16,7 +17,7 @@ from elmo_tasks.tables.fill import Filled, fill
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.pages import all_files, draw_all, html_page, latex_files, markdown_text
 from elmo_tasks.tables.plan import Job, plan
-from elmo_tasks.tables.request import Request, read_request
+from elmo_tasks.tables.request import Request, read_request, refuse_declared
 from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.settings import NO_ROOT
 
@@ -25,9 +26,12 @@ def main(*declarations: Declaration) -> None:
     """The command line of a declaration's file."""
     try:
         status = execute(declarations, read_request(sys.argv[1:], Path(sys.argv[0]).stem))
-    except BrokenPipeError:  # whoever reads, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        end_quietly()
         status = 0
+    except KeyboardInterrupt:
+        print("stopped; finished runs are kept, and the same command does what is left", file=sys.stderr)
+        status = 128 + signal.SIGINT
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
     sys.exit(status)
@@ -36,9 +40,13 @@ def main(*declarations: Declaration) -> None:
 def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     """Print, plan or run.
 
+    Raises:
+        UserError: if an override is one that a declaration sets.
+
     Returns:
         the exit status: 1 if something is still missing after a run.
     """
+    refuse_declared(declarations, request.choice.overrides)
     filled, jobs = _look(declarations, request)
     if request.missing:
         commands = [job.command(request.extra, request.launcher) for job in jobs]
@@ -118,7 +126,7 @@ def _run(jobs: list[Job], request: Request) -> None:
         raise UserError("data.root is not set; add data.root=DIR to the command line, or data=sample")
     names = {text.partition("=")[0] for text in request.choice.overrides}
     quiet: tuple[str, ...] = () if "trainer.progress" in names else ("trainer.progress=false",)
-    if request.at_a_time > 1 and "trainer.threads" not in names:
+    if request.at_a_time > 1 and not request.launcher and "trainer.threads" not in names:
         quiet += (f"trainer.threads={max(1, (os.cpu_count() or 1) // request.at_a_time)}",)
     logs = Path(jobs[0].setting.config["paths"]["outputs"]) / "logs"
     print(f"{len(jobs)} to run, {request.at_a_time} at a time; logs in {logs}", flush=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import REPO, setting
+from elmo_tasks.tables.settings import REPO, check_launcher, setting
 
 COMMITTED = REPO / "experiments" / "rows"
 
@@ -52,7 +53,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
         name: of the declaration's file.
 
     Raises:
-        UserError: for a word that is no override, and for a key that the declaration sets.
+        UserError: for a word that is no override, for a key that every table sets, and for one that is set twice.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m experiments.{name}", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -66,12 +67,55 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="with --run: processes at a time")
+    parser.add_argument(
+        "-j",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --run: processes at a time; with a launcher, settings at a time",
+    )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     read = parser.parse_intermixed_args(arguments)
     if read.j < 1:
         raise UserError(f"-j must be a whole number of at least 1, found {read.j}")
     return _request(read, name)
+
+
+def refuse_declared(declarations: tuple[Declaration, ...], overrides: tuple[str, ...]) -> None:
+    """Refuse what would hold for some cells only, since the declaration sets it in the others.
+
+    Raises:
+        UserError: naming the override and the table.
+    """
+    for declared in declarations:
+        keys = _declared_keys(declared)
+        for text in overrides:
+            key = _key(text)
+            if key in keys or (key == "elmo" and any(other.startswith("elmo.") for other in keys)):
+                other = "elmo.*" if key == "elmo" else key
+                raise UserError(f"{text}: {declared.title} sets {other} itself; leave it out, or write a declaration")
+
+
+def _declared_keys(part: Any) -> set[str]:
+    """The keys of all overrides in a declaration, or in a part of one."""
+    if isinstance(part, tuple):
+        return set().union(*map(_declared_keys, part))
+    if not is_dataclass(part):
+        return set()
+    own = {_key(text) for text in getattr(part, "overrides", ())}
+    return own.union(*map(_declared_keys, vars(part).values()))
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].lstrip("+~")
+
+
+def _refuse_twice(overrides: list[str]) -> None:
+    given: dict[str, str] = {}
+    for text in overrides:
+        other = given.setdefault(_key(text), text)
+        if other is not text:
+            raise UserError(f"{other} and {text}: {_key(text)} is set twice")
 
 
 def _request(read: argparse.Namespace, name: str) -> Request:
@@ -90,8 +134,11 @@ def _request(read: argparse.Namespace, name: str) -> Request:
             launcher.append(text)
         else:
             overrides.append(f"data.fraction={value}" if key == "fraction" else text)
+    _refuse_twice(overrides)
     if not any(text.startswith("data=") for text in overrides):
         overrides.insert(0, "data=local")
+    if launcher:
+        check_launcher(tuple(launcher))
     seeds = own.get("seeds")
     if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
         raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")

@@ -57,6 +57,19 @@ def setting(overrides: tuple[str, ...]) -> Setting:
     return Setting(with_root, config, fingerprint(identity(config)))
 
 
+def check_launcher(overrides: tuple[str, ...]) -> None:
+    """Whether Hydra has a launcher.
+
+    Raises:
+        UserError: for an unknown launcher, or an unknown key of one.
+    """
+    try:
+        with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
+            compose("config", list(overrides), return_hydra_config=True)
+    except HydraException as error:
+        raise UserError(hydra_sentence(error)) from error
+
+
 def identity(config: dict[str, Any]) -> dict[str, Any]:
     """What of a configuration, composed today or stored in a row, tells its setting from others.
 

@@ -269,3 +269,22 @@ def test_without_matplotlib_the_extra_is_named(make_row: MakeRow, monkeypatch: p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[report\]'"):
         figures([make_row(1, 80.0)])
+
+
+def test_only_titles_that_clash_are_lengthened(make_row: MakeRow) -> None:
+    other = make_row(2, 90.0)
+    other["data"]["digest"] = "e"
+    panels = by_epoch([make_row(1, 80.0), other, make_row(1, 70.0, task="snli")])
+    titles = [panel.title for panel in panels]
+    assert titles[2] == "snli, local, 1,000 items"
+    assert all(title.startswith("ner, local, cpu, 1,000 items (") for title in titles[:2])
+    assert titles[0] != titles[1]
+
+
+def test_a_curve_of_shares_has_two_of_them_and_they_are_labelled_as_meant(make_row: MakeRow) -> None:
+    rows = [make_row(1, 50.0 + used, placement=p, used=used) for used in (995, 124, 10) for p in ("none", "input")]
+    rows.append(make_row(1, 99.0, placement="both", used=995))  # at one share alone
+    (panel,) = by_share(rows)
+    assert [curve.placement for curve in panel.curves] == ["none", "input"]
+    assert [label for _, label in Axes(drawn(rows, "share").svg).x] == [1, 12.4, 100]
+    assert by_share([make_row(1, 50.0, used=10), make_row(1, 50.0, placement="none", used=995)]) == []

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,3 +105,13 @@ def test_an_empty_folder_ends_in_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == f"error: {tmp_path}: no rows (*.json) here; a run writes its row into results.dir\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(make_row: MakeRow, write_rows: WriteRows) -> None:
+    folder = write_rows(make_row(1, 80.0))
+    end, start = os.pipe()
+    os.close(end)
+    command = [sys.executable, "-m", "elmo_tasks.report", str(folder)]
+    done = subprocess.run(command, stdout=start, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    os.close(start)
+    assert (done.returncode, done.stderr) == (0, "")

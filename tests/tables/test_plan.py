@@ -1,5 +1,7 @@
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.tables import Column, Line, Table, jobs
+from elmo_tasks.tables import Column, Line, Table, command, jobs
 from elmo_tasks.tables.command import execute, read_request
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.plan import Job, plan
@@ -126,6 +128,9 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
         (["seed=1"], "seed=1: a table sets seed itself"),
         (["task=ner"], "task=ner: a table sets task itself"),
         (["results.dir=x"], "a table sets results.dir itself"),
+        (["fraction=0.1", "data.fraction=0.5"], "data.fraction=0.1 and data.fraction=0.5: data.fraction is set twice"),
+        (["hydra/launcher=nosuch"], "^hydra/launcher=nosuch: no such choice; there are basic"),
+        (["hydra.launcher.speed=1"], "^there is no key 'hydra.launcher.speed'"),
         (["hello"], "hello: expected KEY=VALUE"),
         (["--run", "-j", "0"], "-j must be a whole number of at least 1, found 0"),
         (["--walk"], "unrecognized arguments: --walk"),
@@ -135,6 +140,33 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
 def test_a_wrong_command_line_ends_in_a_sentence(words: list[str], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         read_request(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "key"),
+    [
+        ("figure1.SHARE", "fraction=0.1", "data.fraction"),
+        ("figure1.SHARE", "++data.fraction=0.1", "data.fraction"),
+        ("figure1.EPOCHS", "elmo.placement=both", "elmo.placement"),
+        ("table2.TABLE", "elmo.mix=last", "elmo.mix"),
+        ("table2.TABLE", "elmo=none", "elmo.*"),
+        ("claims.CLAIMS", "data.fraction=1", "data.fraction"),
+    ],
+)
+def test_what_a_declaration_sets_cannot_be_set_beside_it(tmp_path: Path, name: str, word: str, key: str) -> None:
+    module, _, constant = name.partition(".")
+    declared = getattr(importlib.import_module(f"experiments.{module}"), constant)
+    shown = "data.fraction=0.1" if word == "fraction=0.1" else word
+    with pytest.raises(UserError, match=rf"^{re.escape(f'{shown}: {declared.title} sets {key} itself')}"):
+        execute((declared,), read_request([f"rows={tmp_path}", word]))
+
+
+def test_what_a_declaration_leaves_open_can_be_set_for_all_cells(tmp_path: Path, capsys: Any) -> None:
+    from experiments import ensembles, table3
+
+    words = [f"rows={tmp_path}", "fraction=0.1", "scale=paper", "bilm=small", "bilm.path=x", "tasks=ner", "--missing"]
+    assert execute((table3.TABLE,), read_request(words)) == 0
+    assert execute((ensembles.TABLE,), read_request([f"rows={tmp_path}", "elmo=none", "tasks=ner", "--missing"])) == 0
 
 
 def test_without_a_folder_of_data_nothing_is_run(tmp_path: Path) -> None:
@@ -204,6 +236,34 @@ def test_ensembles_start_when_all_members_have_ended(stand_in: Path) -> None:
     started = {line.split()[1]: float(line.split()[2]) for line in (stand_in / "started").read_text().splitlines()}
     ended = {line.split()[0]: float(line.split()[1]) for line in (stand_in / "ended").read_text().splitlines()}
     assert started["ensemble"] > max(ended["1"], ended["2"])
+
+
+def test_ctrl_c_ends_in_a_sentence(monkeypatch: Any, capsys: Any) -> None:
+    def interrupt(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "execute", interrupt)
+    monkeypatch.setattr(sys, "argv", ["experiments/table2.py", "--run"])
+    with pytest.raises(SystemExit) as ended:
+        command.main(TABLE)
+    assert ended.value.code == 130
+    said = "stopped; finished runs are kept, and the same command does what is left\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_threads_are_shared_among_processes_here_but_not_on_a_cluster(tmp_path: Path, monkeypatch: Any) -> None:
+    given: list[tuple[str, ...]] = []
+
+    def pretend(jobs: Any, *, extra: tuple[str, ...], **_: Any) -> list[Any]:
+        given.append(extra)
+        return []
+
+    monkeypatch.setattr(command, "run_jobs", pretend)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    for more in ([], ["hydra/launcher=basic"]):
+        words = [f"rows={tmp_path}", f"paths.outputs={tmp_path}", "data=sample", "--run", "-j", "2", *more]
+        assert execute((TABLE,), read_request(words)) == 1
+    assert ["trainer.threads=4" in extra for extra in given] == [True, False]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -3,11 +3,13 @@
 import copy
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elmo_tasks.report.check import metrics
 from elmo_tasks.tables.settings import setting
 
 Write = Callable[..., Path]
@@ -27,6 +29,7 @@ def write(tmp_path: Path) -> Write:
         metric = {"sst5": "accuracy", "snli": "accuracy", "pos": "accuracy"}.get(task, "f1")
         places = {"none": [], "both": ["input", "output"]}.get(placement, [placement]) if trained else []
         weights = {place: {"s": [0.2, 0.7, 0.1], "gamma": 1.5} for place in places}
+        scores = partial(dict.fromkeys, metrics({"metric": metric, "task": task}))
         n = len(list(folder.iterdir()))
         row = {
             "schema": 1,
@@ -47,7 +50,7 @@ def write(tmp_path: Path) -> Write:
                 **{split: {"original": 10, "used": 10} for split in ("train", "dev", "test")},
             },
             "metric": metric,
-            "scores": {"dev": {metric: dev}} | ({} if test is None else {"test": {metric: test}}),
+            "scores": {"dev": scores(dev)} | ({} if test is None else {"test": scores(test)}),
             "seconds": {"layers": 1.0} | ({"fit": 2.0} if trained else {}),
             "layers": {"computed": 0, "read": 10},
             "epochs": 1,

@@ -246,7 +246,7 @@ def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: 
     data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
     write(NER, NONE, seed=1, curve=points(50.0, 60.0))
     write(NER, seed=1, curve=points(70.0, 80.0), data=data)
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0"]]
+    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:

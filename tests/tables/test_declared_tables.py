@@ -90,6 +90,12 @@ def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: An
     assert any(note.startswith("NER, ELMo against baseline: +10.33 on the 3 shared") for note in found.notes)
 
 
+def test_of_a_perfect_baseline_there_is_no_error_to_reduce(tmp_path: Path, write: Any) -> None:
+    write(NER, NONE, seed=1, dev=100.0)
+    write(NER, seed=1, dev=99.0)
+    assert filled(tmp_path, TABLE).grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
+
+
 @pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
 def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) -> None:
     line = (Line("NER", (NER,)),)

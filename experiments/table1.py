@@ -23,7 +23,7 @@ TABLE = Table(
     ),
     notes=(
         "SQuAD's test set is not public",
-        "the paper's SRL and coreference are OntoNotes; another corpus at data.root is not to be compared with its values",
+        "the paper's SRL and coreference are OntoNotes; another corpus at data.root is not to be compared with it",
         "ELMo stands where the paper has it for each task (conf/task)",
     ),
 )

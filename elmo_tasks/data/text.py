@@ -60,7 +60,7 @@ def read_lines(path: Path, max_bytes: int | None = None) -> Iterator[tuple[int, 
     except UnicodeDecodeError as error:
         raise UserError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
+        raise UserError(f"{path}: cannot be read ({_why(error)})") from error
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -74,7 +74,12 @@ def read_chunks(path: Path) -> Iterator[bytes]:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
+        raise UserError(f"{path}: cannot be read ({_why(error)})") from error
+
+
+def _why(error: Exception) -> str:
+    """Without the path, which stands before it."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -47,7 +47,7 @@ class _Counted:
         self.texts, self.sentences, self.tokens = texts, 0, 0
 
     def __iter__(self) -> Iterator[list[str]]:
-        with tqdm(unit=" tokens", unit_scale=True, leave=False) as bar:
+        with tqdm(unit=" tokens", unit_scale=True, leave=False, disable=None) as bar:
             for sentence in chain.from_iterable(map(read_sentences, self.texts)):
                 self.sentences += 1
                 self.tokens += len(sentence)

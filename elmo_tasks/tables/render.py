@@ -42,7 +42,7 @@ def chosen_note(choice: Choice) -> list[str]:
     """What else the command line set for all cells, where the data lie aside; nothing if that is all."""
     named = ("data=", "scale=", "bilm=", "data.root=")  # the first three are in setting_note
     others = [text for text in choice.overrides if not text.startswith(named)]
-    return [f"set for all cells: {', '.join(others)} (a cell's own values stand above these)"] if others else []
+    return [f"set for all cells: {', '.join(others)}"] if others else []
 
 
 def _text(measured: Measured, line: Line, column: Column | Gain | Quote) -> str:

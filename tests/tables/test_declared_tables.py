@@ -109,8 +109,7 @@ def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) ->
     chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
     notes = filled(tmp_path, things[declared], Choice(chosen)).grid.notes
     assert notes[0] == "data=local, scale=cpu, bilm=mini"
-    own = "(a cell's own values stand above these)"
-    assert notes[1] == f"set for all cells: data.fraction=0.1, trainer.max_epochs=1 {own}"
+    assert notes[1] == "set for all cells: data.fraction=0.1, trainer.max_epochs=1"
     assert not any("set for all" in note for note in filled(tmp_path, things[declared]).grid.notes)
 
 

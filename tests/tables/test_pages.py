@@ -119,3 +119,13 @@ def test_everything_goes_to_wandb_as_one_artifact_named_after_the_declaration(
     assert set(logged["files"]) == {"tables.md", "report.html", "figure-2.tex", "figure-2.svg", "figure-2.png"}
     assert b"**Figure 2" in logged["files"]["tables.md"]
     assert b"<svg" in logged["files"]["report.html"]
+
+
+def test_a_page_that_cannot_be_written_is_to_go_elsewhere(tmp_path: Path) -> None:
+    from elmo_tasks.tables.command import execute, read_request
+    from experiments.table6 import TABLE
+
+    (tmp_path / "file").write_text("")
+    request = read_request([f"rows={COMMITTED}", "--html", str(tmp_path / "file" / "x.html")])
+    with pytest.raises(UserError, match=r"cannot be written .*; name another place$"):
+        execute((TABLE,), request)

@@ -164,7 +164,7 @@ def test_what_a_declaration_sets_cannot_be_set_beside_it(tmp_path: Path, name: s
 def test_what_a_declaration_leaves_open_can_be_set_for_all_cells(tmp_path: Path, capsys: Any) -> None:
     from experiments import ensembles, table3
 
-    words = [f"rows={tmp_path}", "fraction=0.1", "scale=paper", "bilm=small", "bilm.path=x", "tasks=snli", "--missing"]
+    words = [f"rows={tmp_path}", "fraction=0.1", "scale=paper", "tasks=snli", "--missing"]
     assert execute((table3.TABLE,), read_request(words)) == 0
     assert execute((ensembles.TABLE,), read_request([f"rows={tmp_path}", "elmo=none", "tasks=snli", "--missing"])) == 0
 

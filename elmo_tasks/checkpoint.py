@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,20 @@ STATE = "state.safetensors"
 
 
 class KeepState(Checkpoint):
-    """Saves the state of training after each dev scoring; a run that finds it goes on as if nothing had happened.
+    """Saves the state of training after each dev scoring, and after each epoch; a run that finds it goes on from there.
 
     Random numbers, those of each process, are part of the state, so that on a CPU the run ends in the same weights as
     one that was not killed; with another number of processes it goes on with other ones.
 
     Args:
         path: of the file, which is replaced in one rename.
+        every: seconds; after so many without a saved state it is saved between two updates too. That is for data that
+            can go on within an epoch (:class:`~elmo_tasks.data.lm.LmData`); None for others.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, every: float | None = None) -> None:
         self.path = path
+        self.every = math.inf if every is None else every
         self.resumed_after: list[int] = []  # updates that were done when the run was taken up again
         self._random: dict[str, list[Tensor]] | None = None
         self._now: dict[str, list[Tensor]] = {}
@@ -79,6 +84,7 @@ class KeepState(Checkpoint):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         trainer.should_stop = trainer.should_stop or self._stopped
+        self._saved_at = time.monotonic()
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         if self._random is not None:  # as late as possible: nothing else draws in between
@@ -89,22 +95,30 @@ class KeepState(Checkpoint):
             self._random = None
             self.resumed_after = [*self.resumed_after, trainer.global_step]
 
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        late = time.monotonic() - self._saved_at >= self.every
+        if trainer.val_check_batch != 1 and trainer.strategy.reduce_boolean_decision(
+            late, all=False
+        ):  # else it is near
+            self._save(trainer)
+
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         at_end = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # of the epoch: more is still to come
         if not at_end and not trainer.sanity_checking:
             self._save(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._stopped = trainer.should_stop
         self._save(trainer)
 
     def _save(self, trainer: pl.Trainer) -> None:
+        self._stopped = trainer.should_stop
         on_gpu = trainer.strategy.root_device.type == "cuda"
         self._now = {
             "cpu": _of_all_processes(trainer, torch.get_rng_state()),
             "cuda": _of_all_processes(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
         }
         trainer.save_checkpoint(self.path)
+        self._saved_at = time.monotonic()
 
 
 def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint
 from pytorch_lightning.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_tasks.errors import UserError
@@ -128,7 +129,7 @@ def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
 
 
 class TensorsAndJson(CheckpointIO):
-    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor."""
+    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor, and a digest."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         tensors: dict[str, Tensor] = {}
@@ -137,7 +138,7 @@ class TensorsAndJson(CheckpointIO):
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, temporary, metadata={"state": text})
+            save_file(tensors, temporary, metadata={"state": text, "digest": _digest(text, tensors)})
             temporary.replace(path)
         except (OSError, SafetensorError) as error:
             raise UserError(f"{path}: the state cannot be written ({error}); set paths.outputs") from error
@@ -147,13 +148,25 @@ class TensorsAndJson(CheckpointIO):
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         try:
             with safe_open(path, framework="pt") as file:
-                state: dict[str, Any] = _from_json(json.loads(file.metadata()["state"]), file)
-                return state
+                said = file.metadata() or {}
+            tensors = load_file(path)
+            if said.get("digest") != _digest(said.get("state", ""), tensors):
+                raise ValueError("its contents do not have its digest")
+            state: dict[str, Any] = _from_json(json.loads(said["state"]), tensors)
+            return state
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: damaged ({error}); force=true begins anew") from error
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)
+
+
+def _digest(text: str, tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of a state's JSON and of the bytes of its tensors, in the order of their names."""
+    sha = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        sha.update(tensors[name].flatten().view(torch.uint8).numpy())
+    return sha.hexdigest()
 
 
 def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -172,13 +185,13 @@ def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"a state of type {type(value).__name__} cannot be saved")
 
 
-def _from_json(value: Any, file: Any) -> Any:
+def _from_json(value: Any, tensors: dict[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "tensor":
-        return file.get_tensor(content)
+        return tensors[content]
     if kind == "dict":
-        return {_from_json(key, file): _from_json(part, file) for key, part in content}
-    parts = [_from_json(part, file) for part in content]
+        return {_from_json(key, tensors): _from_json(part, tensors) for key, part in content}
+    parts = [_from_json(part, tensors) for part in content]
     return parts if kind == "list" else tuple(parts)

@@ -1,12 +1,14 @@
 """A run that is killed and started again ends as one that was not."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from elmo_tasks import checkpoint, train
 from elmo_tasks.checkpoint import STATE, KeepState, TensorsAndJson
@@ -208,10 +210,33 @@ def test_force_begins_anew(composed: Any, tmp_path: Path, monkeypatch: Any) -> N
     assert row["resumed_after"] == []
 
 
-def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def cut(state: Path) -> None:
+    state.write_bytes(state.read_bytes()[:-100])
+
+
+def flip_a_byte(state: Path) -> None:
+    content = bytearray(state.read_bytes())
+    content[-1000] ^= 1
+    state.write_bytes(content)
+
+
+def change_a_word(state: Path) -> None:
+    content = state.read_bytes()
+    assert content.count(b"global_step") == 1
+    state.write_bytes(content.replace(b"global_step", b"global_stop"))
+
+
+def forget_the_digest(state: Path) -> None:
+    with safe_open(state, "pt") as file:
+        text = file.metadata()["state"]
+    save_file(load_file(state), state, metadata={"state": text})
+
+
+@pytest.mark.parametrize("damage", [cut, flip_a_byte, change_a_word, forget_the_digest])
+def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: Any, damage: Any) -> None:
     killed_run(composed, monkeypatch)
     (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
-    state.write_bytes(state.read_bytes()[:-100])
+    damage(state)
     with pytest.raises(UserError, match=rf"{STATE}: damaged \(.*\); force=true begins anew$"):
         train.run(composed())
     assert not list((tmp_path / "outputs" / "rows").iterdir())
@@ -254,3 +279,16 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
     TensorsAndJson().save_checkpoint(state, tmp_path / STATE)
     found = TensorsAndJson().load_checkpoint(tmp_path / STATE)
     assert repr(found) == repr(state)
+
+
+def test_the_digest_of_a_state_is_the_sha_256_of_its_json_and_its_tensors_in_order_of_their_names(
+    tmp_path: Path,
+) -> None:
+    TensorsAndJson().save_checkpoint(
+        {str(n): torch.full((2,), n, dtype=torch.int32) for n in range(11)}, tmp_path / STATE
+    )
+    with safe_open(tmp_path / STATE, "np") as file:
+        said = file.metadata()
+        contents = [file.get_tensor(name).tobytes() for name in sorted(file.keys())]
+    assert len(contents) == 11
+    assert said["digest"] == hashlib.sha256(b"".join([said["state"].encode(), *contents])).hexdigest()

@@ -165,7 +165,7 @@ def _digest(text: str, tensors: dict[str, Tensor]) -> str:
     """SHA-256 of a state's JSON and of the bytes of its tensors, in the order of their names."""
     sha = hashlib.sha256(text.encode())
     for name in sorted(tensors):
-        sha.update(tensors[name].flatten().view(torch.uint8).numpy())
+        sha.update(tensors[name].flatten().view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 

@@ -267,6 +267,7 @@ def build_module(cfg: dict[str, Any], model: nn.Module) -> TaskModule:
         metric=make(cfg["task"]["metric"]),
         optimizer=make(cfg["task"]["optimizer"]),
         schedule=cfg["task"]["training"]["schedule"],
+        max_steps=cfg["trainer"]["max_steps"],
     )
 
 
@@ -312,20 +313,24 @@ def build_trainer(
     """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves."""
     trainer, metric = cfg["trainer"], module.metric
     text = data if isinstance(data, LmData) else None
-    callbacks = [*callbacks, ScoreDev(trainer["val_check_interval"])]
+    callbacks = [*callbacks, ScoreDev(trainer["val_check_interval"], trainer["max_steps"])]
     n_softmax_epochs = softmax_epochs(cfg, start)
     if n_softmax_epochs:
         callbacks = [*callbacks, SoftmaxFirst(n_softmax_epochs)]
     if cfg["task"]["training"]["average"] is not None:
         callbacks = [*callbacks, AverageWeights(cfg["task"]["training"]["average"])]  # behind the one that saves
     if trainer["progress"]:
-        bar = TokensASecond(text.batch_size * text.window) if text else TQDMProgressBar(leave=False)
+        bar = (
+            TokensASecond(text.batch_size * text.window, trainer["max_steps"]) if text else TQDMProgressBar(leave=False)
+        )
         callbacks = [*callbacks, bar]
     if trainer["patience"] is not None:
         mode = "max" if metric.higher_is_better else "min"
-        at_epochs = trainer["val_check_interval"] is None
         stopping = EarlyStopping(
-            f"dev/{metric.name}", patience=trainer["patience"], mode=mode, check_on_train_epoch_end=at_epochs
+            f"dev/{metric.name}",
+            patience=trainer["patience"],
+            mode=mode,
+            check_on_train_epoch_end=trainer["val_check_interval"] is None,
         )
         callbacks = [*callbacks, stopping]
     return pl.Trainer(
@@ -333,7 +338,6 @@ def build_trainer(
         strategy="ddp_find_unused_parameters_true" if n_softmax_epochs and count_processes(cfg).n > 1 else "auto",
         precision=trainer["precision"],
         max_epochs=n_softmax_epochs + trainer["max_epochs"],
-        max_steps=trainer["max_steps"],
         limit_train_batches=text.steps_per_epoch if text else 1.0,
         reload_dataloaders_every_n_epochs=0 if text else 1,
         limit_val_batches=_dev_batches(trainer["limit_val_batches"], data),

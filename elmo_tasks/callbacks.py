@@ -34,16 +34,17 @@ class KeepBest(pl.Callback):
         self.best: float | None = None
         self.best_epoch = 0
         self.curve: list[dict[str, Any]] = []
+        self._before = 0.0  # seconds of a run that is taken up again
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best, "best_epoch": self.best_epoch, "curve": self.curve}
+        return {"best": self.best, "best_epoch": self.best_epoch, "curve": self.curve, "seconds": self.seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_epoch, self.curve = (state_dict[name] for name in ("best", "best_epoch", "curve"))
+        self._before = state_dict["seconds"]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        before = self.curve[-1]["seconds"] if self.curve else 0.0  # of a run that is taken up again
-        self._start = time.perf_counter() - before
+        self._start = time.perf_counter() - self._before
 
     @property
     def seconds(self) -> float:
@@ -86,24 +87,32 @@ class KeepBest(pl.Callback):
 
 
 class ScoreDev(pl.Callback):
-    """Dev scores every some updates of an epoch, at its end, and where ``max_steps`` ends the training within one.
+    """Dev scores every some updates of an epoch, at its end, and after the last update, where training ends.
 
-    Lightning alone would lose what was learned behind the last score of an epoch, and refuses an interval that is
-    longer than an epoch, of which it is the end here.
+    Lightning alone would lose what was learned behind the last score of an epoch; it refuses an interval that is
+    longer than an epoch, of which it is the end here; and with ``max_steps`` of its own it counts an epoch twice if it
+    is taken up again at its end.
 
     Args:
         every: updates; None for the ends alone.
+        last: how many updates there are at most; -1 for no bound.
     """
 
-    def __init__(self, every: int | None) -> None:
-        self.every = every
+    def __init__(self, every: int | None, last: int) -> None:
+        self.every, self.last = every, last
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._stop(trainer)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
+        self._stop(trainer)
         due = self.every is not None and (batch_idx + 1) % self.every == 0
-        ends = trainer.is_last_batch or trainer.global_step == trainer.max_steps
-        trainer.val_check_batch = 1 if due or ends else math.inf
+        trainer.val_check_batch = 1 if due or trainer.is_last_batch or trainer.should_stop else math.inf
+
+    def _stop(self, trainer: pl.Trainer) -> None:
+        trainer.should_stop = trainer.should_stop or trainer.global_step >= self.last >= 0
 
 
 class AverageWeights(pl.Callback):
@@ -169,17 +178,18 @@ class TokensASecond(TQDMProgressBar):
 
     Args:
         n_tokens: of a batch.
+        last: how many updates there are at most; -1 for no bound.
     """
 
-    def __init__(self, n_tokens: int) -> None:
+    def __init__(self, n_tokens: int, last: int = -1) -> None:
         super().__init__(leave=False)
-        self.n_tokens = n_tokens
+        self.n_tokens, self.last = n_tokens, last
 
     @property
     def total_train_batches(self) -> int | float:
-        """Of this epoch, as far as ``max_steps`` lets it go."""
-        whole, last = super().total_train_batches, self.trainer.max_steps
-        return whole if last < 0 else min(whole, last - self.trainer.current_epoch * whole)
+        """Of this epoch, as far as training goes."""
+        whole = super().total_train_batches
+        return whole if self.last < 0 else min(whole, self.last - self.trainer.current_epoch * whole)
 
     def init_train_tqdm(self) -> Any:
         bar = super().init_train_tqdm()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint
 from pytorch_lightning.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_tasks.errors import UserError
@@ -23,17 +26,20 @@ STATE = "state.safetensors"
 
 
 class KeepState(Checkpoint):
-    """Saves the state of training after each dev scoring; a run that finds it goes on as if nothing had happened.
+    """Saves the state of training after each dev scoring, and after each epoch; a run that finds it goes on from there.
 
     Random numbers, those of each process, are part of the state, so that on a CPU the run ends in the same weights as
     one that was not killed; with another number of processes it goes on with other ones.
 
     Args:
         path: of the file, which is replaced in one rename.
+        every: seconds; after so many without a saved state it is saved between two updates too. That is for data that
+            can go on within an epoch (:class:`~elmo_tasks.data.lm.LmData`); None for others.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, every: float | None = None) -> None:
         self.path = path
+        self.every = math.inf if every is None else every
         self.resumed_after: list[int] = []  # updates that were done when the run was taken up again
         self._random: dict[str, list[Tensor]] | None = None
         self._now: dict[str, list[Tensor]] = {}
@@ -79,6 +85,7 @@ class KeepState(Checkpoint):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         trainer.should_stop = trainer.should_stop or self._stopped
+        self._saved_at = time.monotonic()
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         if self._random is not None:  # as late as possible: nothing else draws in between
@@ -89,22 +96,30 @@ class KeepState(Checkpoint):
             self._random = None
             self.resumed_after = [*self.resumed_after, trainer.global_step]
 
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        late = time.monotonic() - self._saved_at >= self.every
+        if trainer.val_check_batch != 1 and trainer.strategy.reduce_boolean_decision(
+            late, all=False
+        ):  # else it is near
+            self._save(trainer)
+
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         at_end = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # of the epoch: more is still to come
         if not at_end and not trainer.sanity_checking:
             self._save(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._stopped = trainer.should_stop
         self._save(trainer)
 
     def _save(self, trainer: pl.Trainer) -> None:
+        self._stopped = trainer.should_stop
         on_gpu = trainer.strategy.root_device.type == "cuda"
         self._now = {
             "cpu": _of_all_processes(trainer, torch.get_rng_state()),
             "cuda": _of_all_processes(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
         }
         trainer.save_checkpoint(self.path)
+        self._saved_at = time.monotonic()
 
 
 def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
@@ -114,7 +129,7 @@ def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
 
 
 class TensorsAndJson(CheckpointIO):
-    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor."""
+    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor, and a digest."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         tensors: dict[str, Tensor] = {}
@@ -123,7 +138,7 @@ class TensorsAndJson(CheckpointIO):
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, temporary, metadata={"state": text})
+            save_file(tensors, temporary, metadata={"state": text, "digest": _digest(text, tensors)})
             temporary.replace(path)
         except (OSError, SafetensorError) as error:
             raise UserError(f"{path}: the state cannot be written ({error}); set paths.outputs") from error
@@ -133,13 +148,25 @@ class TensorsAndJson(CheckpointIO):
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         try:
             with safe_open(path, framework="pt") as file:
-                state: dict[str, Any] = _from_json(json.loads(file.metadata()["state"]), file)
-                return state
+                said = file.metadata() or {}
+            tensors = load_file(path)
+            if said.get("digest") != _digest(said.get("state", ""), tensors):
+                raise ValueError("its contents do not have its digest")
+            state: dict[str, Any] = _from_json(json.loads(said["state"]), tensors)
+            return state
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: damaged ({error}); force=true begins anew") from error
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)
+
+
+def _digest(text: str, tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of a state's JSON and of the bytes of its tensors, in the order of their names."""
+    sha = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        sha.update(tensors[name].flatten().view(torch.uint8).numpy().data)
+    return sha.hexdigest()
 
 
 def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -158,13 +185,13 @@ def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"a state of type {type(value).__name__} cannot be saved")
 
 
-def _from_json(value: Any, file: Any) -> Any:
+def _from_json(value: Any, tensors: dict[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "tensor":
-        return file.get_tensor(content)
+        return tensors[content]
     if kind == "dict":
-        return {_from_json(key, file): _from_json(part, file) for key, part in content}
-    parts = [_from_json(part, file) for part in content]
+        return {_from_json(key, tensors): _from_json(part, tensors) for key, part in content}
+    parts = [_from_json(part, tensors) for part in content]
     return parts if kind == "list" else tuple(parts)

@@ -143,7 +143,7 @@ RULES: dict[str, tuple[str, Check]] = {
     ),
     "task.training.average": _optional(_number(0, 1, below=True)),
     "trainer.max_epochs": _whole(1),
-    "trainer.max_steps": _whole(-1),
+    "trainer.max_steps": _either(("-1 (no bound)", lambda value: value == -1), _whole(1)),
     "trainer.patience": _optional(_whole(1)),
     "trainer.threads": _optional(_whole(1)),
     "trainer.num_nodes": _whole(1),

@@ -28,13 +28,20 @@ class TaskModule(pl.LightningModule):
         schedule: of the learning rate: None leaves it alone, ``linear`` lets it fall to zero over the run, ``halve``
             halves it after each epoch without a better dev score, ``decay`` takes a thousandth of it after every
             hundred updates (Lee et al., 2017).
+        max_steps: updates after which the run ends, for ``linear``; -1 for no bound.
     """
 
     def __init__(
-        self, *, model: nn.Module, metric: Metric, optimizer: OptimizerFactory, schedule: str | None = None
+        self,
+        *,
+        model: nn.Module,
+        metric: Metric,
+        optimizer: OptimizerFactory,
+        schedule: str | None = None,
+        max_steps: int = -1,
     ) -> None:
         super().__init__()
-        self.schedule = schedule
+        self.schedule, self.max_steps = schedule, max_steps
         self.model = model
         self.metric = metric
         self.make_optimizer = optimizer
@@ -114,6 +121,7 @@ class TaskModule(pl.LightningModule):
         schedule: torch.optim.lr_scheduler.LRScheduler
         if self.schedule == "linear":
             steps = int(self.trainer.estimated_stepping_batches)
+            steps = min(steps, self.max_steps) if self.max_steps >= 0 else steps
             schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
             return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
         if self.schedule == "decay":

@@ -59,6 +59,9 @@ from elmo_tasks.results import (
 from elmo_tasks.start import Start, write_bilm, write_vocabulary
 from elmo_tasks.summary import print_summary
 
+SAVED_EVERY = 600.0
+"""Seconds of a biLM's training that a kill may lose."""
+
 
 def run(config: DictConfig) -> float:
     """Train one model, score it, write its row; a run that has a finished row is not repeated.
@@ -197,7 +200,8 @@ def experiment(
     after_layers = time.perf_counter()
     module = build_module(cfg, build_model(cfg, data, elmo, start))
     model, metric = module.model, module.metric
-    best, state = KeepBest(run_dir / "model.safetensors"), KeepState(run_dir / STATE)
+    best = KeepBest(run_dir / "model.safetensors")
+    state = KeepState(run_dir / STATE, SAVED_EVERY if isinstance(data, LmData) else None)
     if cfg["force"]:
         state.discard()
     logger = build_logger(cfg, run_dir, run_dir.name)
@@ -209,8 +213,6 @@ def experiment(
         if not trainer.is_global_zero:
             sys.exit()  # the first process has all that is left to do
         of_fit, after_fit = best.seconds, time.perf_counter()
-        if best.best is None:
-            raise UserError("training ended before a dev score: raise trainer.max_epochs or trainer.max_steps")
         best.restore(model)
         scores, files = {}, []
         for split in splits[1:]:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from elmo_tasks.callbacks import AverageWeights, KeepBest, TokensASecond
+from elmo_tasks.callbacks import AverageWeights, KeepBest, ScoreDev, TokensASecond
 from elmo_tasks.module import TaskModule
 
 N_BATCHES, RATE = 3, 0.1
@@ -82,12 +82,14 @@ def fitted(
     scores: Sequence[float],
     callbacks: Sequence[pl.Callback] = (),
     schedule: str | None = None,
+    max_steps: int = -1,
     higher_is_better: bool = True,
     **options: Any,
 ) -> tuple[TaskModule, pl.Trainer, Recorder]:
     """One epoch of three updates for each dev score."""
     optimizer: Callable[..., torch.optim.Optimizer] = lambda p: torch.optim.Adam(p, lr=RATE)  # noqa: E731
-    module = TaskModule(model=Line(), metric=Scripted(scores, higher_is_better), optimizer=optimizer, schedule=schedule)
+    metric = Scripted(scores, higher_is_better)
+    module = TaskModule(model=Line(), metric=metric, optimizer=optimizer, schedule=schedule, max_steps=max_steps)
     items = [SimpleNamespace(x=torch.randn(4, 2), y=torch.randn(4), gold=None) for _ in range(N_BATCHES)]
     recorder = Recorder()
     trainer = pl.Trainer(
@@ -178,7 +180,8 @@ def test_the_rate_is_halved_after_each_epoch_without_a_better_dev_score(
 
 @pytest.mark.parametrize(("max_steps", "n_updates"), [(-1, 4 * N_BATCHES), (7, 7), (100, 4 * N_BATCHES)])
 def test_the_rate_falls_in_a_line_to_zero(max_steps: int, n_updates: int) -> None:
-    _, trainer, seen = fitted([1.0] * 4, schedule="linear", max_steps=max_steps, reload_dataloaders_every_n_epochs=1)
+    stop = ScoreDev(None, max_steps)
+    _, trainer, seen = fitted([1.0] * 4, [stop], "linear", max_steps, reload_dataloaders_every_n_epochs=1)
     assert seen.rates == pytest.approx([RATE * (1 - k / n_updates) for k in range(n_updates)])
     assert trainer.optimizers[0].param_groups[0]["lr"] == 0
 

@@ -207,8 +207,9 @@ class _Windows(IterableDataset[LmBatch]):
 
     def __iter__(self) -> Iterator[LmBatch]:
         if not self.for_ever:
-            return self.data.windows(self.data.text.sentences(self.split), rows_wanted=self.rows)
-        epoch, done = self.data.progress()
+            yield from self.data.windows(self.data.text.sentences(self.split), rows_wanted=self.rows)
+            return
+        epoch, done = self.data.progress()  # now: an iterator is made before the trainer has its state back
         chance = random.Random(f"{self.data.seed}-{epoch}")
         passes = (self.data.text.sentences(self.split, chance) for _ in count())
-        return self.data.windows(chain.from_iterable(passes), skip=done, rows_wanted=self.rows)
+        yield from self.data.windows(chain.from_iterable(passes), skip=done, rows_wanted=self.rows)

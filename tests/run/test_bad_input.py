@@ -34,6 +34,7 @@ REPO = Path(__file__).parents[2]
         ("seed=-1", r"seed must be a whole number of at least 0"),
         ("seed=1.5", r"seed must be a whole number"),
         ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
+        ("trainer.max_steps=0", r"trainer\.max_steps must be -1 \(no bound\) or a whole number of at least 1, found 0"),
         ("trainer.val_check_interval=0", r"trainer\.val_check_interval must be a whole number of at least 1, or null"),
         ("trainer.val_check_interval=-3", r"trainer\.val_check_interval must be .*, found -3"),
         ("trainer.val_check_interval=1.5", r"trainer\.val_check_interval must be .*, found 1\.5"),

@@ -1,15 +1,17 @@
 """A run that is killed and started again ends as one that was not."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
-from elmo_tasks import train
-from elmo_tasks.checkpoint import STATE, TensorsAndJson
+from elmo_tasks import checkpoint, train
+from elmo_tasks.checkpoint import STATE, KeepState, TensorsAndJson
 from elmo_tasks.errors import UserError
 from elmo_tasks.results import load
 
@@ -105,14 +107,60 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
     assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
 
 
-@pytest.mark.parametrize("n_saves", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("n_saves", [1, 9, 10, 11])
+def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there(
+    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+) -> None:
+    monkeypatch.setattr(train, "SAVED_EVERY", 0.0)  # after each update
+    overrides = [*LM, "trainer.val_check_interval=7", "task.training.average=0.9", "task.training.schedule=linear"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
+    assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
+    assert_same(killed, whole)
+    assert killed["row"]["resumed_after"] == [n_saves]
+
+
+@pytest.mark.parametrize("task", ["lm", "sst5"])
+def test_only_a_language_model_is_saved_between_two_scorings_when_it_is_time(
+    composed: Any, monkeypatch: Any, task: str
+) -> None:
+    steps, now = [], [0.0]
+
+    def save(self: Any, checkpoint: dict[str, Any], *_: Any, **__: Any) -> None:
+        steps.append(checkpoint["global_step"])
+
+    def a_minute_an_update(self: Any, *_: Any) -> None:
+        now[0] += 60.0
+
+    monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
+    monkeypatch.setattr(KeepState, "on_before_optimizer_step", a_minute_an_update)
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    sizes = [*LM, "task.data.batch_size=32"] if task == "lm" else ["task=sst5", "task.training.batch_size=2"]
+    train.run(composed(*sizes, "trainer.val_check_interval=null", "trainer.max_epochs=1", "elmo.placement=none"))
+    assert steps == ([10, 20] if task == "lm" else [21])
+
+
+@pytest.mark.parametrize("n_saves", [9, 10, 11, 15])
 def test_a_language_model_that_ends_after_some_updates_goes_on_too(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
-    overrides = [*LM, "trainer.max_epochs=3", "trainer.max_steps=15"]
+    monkeypatch.setattr(train, "SAVED_EVERY", 0.0)
+    overrides = [*LM, "trainer.val_check_interval=null", "trainer.max_epochs=3", "trainer.max_steps=15"]
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
-    assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 15]
+    assert [point["step"] for point in whole["curve"]] == [10, 15]
     assert_same(killed, whole)
+
+
+def test_a_run_that_is_killed_twice_at_an_epoch_s_end_ends_in_the_same_weights(
+    composed: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    run = ["task=sst5", "trainer.max_steps=6", "trainer.max_epochs=3"]
+    whole, killed = ([*run, f"paths.outputs={tmp_path / name}"] for name in ("whole", "killed"))
+    train.run(composed(*whole))
+    for _ in range(2):
+        killed_run(composed, monkeypatch, *killed)
+    train.run(composed(*killed))
+    assert_same(outcome(tmp_path / "killed"), outcome(tmp_path / "whole"))
+    assert outcome(tmp_path / "killed")["row"]["resumed_after"] == [2, 4]
 
 
 @pytest.mark.parametrize("n_saves", [1, 2, 3])
@@ -162,10 +210,33 @@ def test_force_begins_anew(composed: Any, tmp_path: Path, monkeypatch: Any) -> N
     assert row["resumed_after"] == []
 
 
-def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def cut(state: Path) -> None:
+    state.write_bytes(state.read_bytes()[:-100])
+
+
+def flip_a_byte(state: Path) -> None:
+    content = bytearray(state.read_bytes())
+    content[-1000] ^= 1
+    state.write_bytes(content)
+
+
+def change_a_word(state: Path) -> None:
+    content = state.read_bytes()
+    assert content.count(b"global_step") == 1
+    state.write_bytes(content.replace(b"global_step", b"global_stop"))
+
+
+def forget_the_digest(state: Path) -> None:
+    with safe_open(state, "pt") as file:
+        text = file.metadata()["state"]
+    save_file(load_file(state), state, metadata={"state": text})
+
+
+@pytest.mark.parametrize("damage", [cut, flip_a_byte, change_a_word, forget_the_digest])
+def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: Any, damage: Any) -> None:
     killed_run(composed, monkeypatch)
     (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
-    state.write_bytes(state.read_bytes()[:-100])
+    damage(state)
     with pytest.raises(UserError, match=rf"{STATE}: damaged \(.*\); force=true begins anew$"):
         train.run(composed())
     assert not list((tmp_path / "outputs" / "rows").iterdir())
@@ -208,3 +279,16 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
     TensorsAndJson().save_checkpoint(state, tmp_path / STATE)
     found = TensorsAndJson().load_checkpoint(tmp_path / STATE)
     assert repr(found) == repr(state)
+
+
+def test_the_digest_of_a_state_is_the_sha_256_of_its_json_and_its_tensors_in_order_of_their_names(
+    tmp_path: Path,
+) -> None:
+    TensorsAndJson().save_checkpoint(
+        {str(n): torch.full((2,), n, dtype=torch.int32) for n in range(11)}, tmp_path / STATE
+    )
+    with safe_open(tmp_path / STATE, "np") as file:
+        said = file.metadata()
+        contents = [file.get_tensor(name).tobytes() for name in sorted(file.keys())]
+    assert len(contents) == 11
+    assert said["digest"] == hashlib.sha256(b"".join([said["state"].encode(), *contents])).hexdigest()

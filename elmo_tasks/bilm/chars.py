@@ -51,9 +51,20 @@ def character_ids(word: str) -> tuple[int, ...]:
     return tuple(i + 1 for i in (_BEGIN_WORD_ID, *inner, _END_WORD_ID))
 
 
-def cut_words(words: Iterable[str]) -> list[str]:
-    """The words that lose their end, in order, each once."""
-    return [word for word in dict.fromkeys(words) if len(word) > 12 and len(_bytes(word)) > MAX_CHARACTERS - 2]
+def is_cut(word: str) -> bool:
+    """Whether a word loses its end."""
+    return len(word if word.isascii() else _bytes(word)) > MAX_CHARACTERS - 2
+
+
+def remark_on_cut(words: Iterable[str]) -> str:
+    """What the user should know of the words that lose their end, if there are any; each counts once."""
+    cut = list(dict.fromkeys(filter(is_cut, words)))
+    return say_cut("words", len(cut), cut[0]) if cut else ""
+
+
+def say_cut(what: str, n: int, example: str) -> str:
+    """That so many words or tokens lose their end."""
+    return f"{what} longer than {MAX_CHARACTERS - 2} bytes, which lose their end: {n:,}, such as {example[:60]!r}"
 
 
 def _bytes(word: str) -> bytes:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
-import h5py
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from elmo_tasks.bilm.chars import is_cut, say_cut
+from elmo_tasks.bilm.hdf5 import new_file
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.data.corpus import portions
-from elmo_tasks.data.text import read_lines
+from elmo_tasks.data.corpus import portions, read_lists
 from elmo_tasks.errors import UserError
 
 _PORTION_TOKENS = 20_000  # whose layers are held at once
@@ -21,6 +21,8 @@ _PORTION_TOKENS = 20_000  # whose layers are held at once
 
 def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
     """Write the layers of each line of ``text``, tokens between spaces; the file appears whole or not at all.
+
+    Tokens that lose their end are counted, and the user is told.
 
     Args:
         bilm: whose layers.
@@ -32,25 +34,26 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
         the number of tokens.
 
     Raises:
-        UserError: naming the file, if the text cannot be read or the layers cannot be written.
+        UserError: naming the file, if the text cannot be read, a line of it is too long (see :func:`read_lists`) or
+            the layers cannot be written.
     """
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    n_tokens = 0
+    n_lines = n_tokens = n_cut = 0
+    example = ""
     bilm.forget()
-    try:
-        with h5py.File(temporary, "w") as file, tqdm(unit=" tokens", unit_scale=True) as bar:
-            for portion in portions((line.split() for _, line in read_lines(text)), _PORTION_TOKENS):
-                for layers in _layers(bilm, portion, state):
-                    file.create_dataset(str(len(file)), data=layers.cpu().numpy())
-                n_tokens += sum(map(len, portion))
-                bar.update(n_tokens - bar.n)
-            if not len(file):
-                raise UserError(f"{text}: no line in it")
-        temporary.replace(out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    bilm.prepare(())  # what is cut is told here
+    with new_file(out) as write, tqdm(unit=" tokens", unit_scale=True) as bar:
+        for portion in portions(read_lists(text), _PORTION_TOKENS):
+            for layers in _layers(bilm, portion, state):
+                write(str(n_lines), layers.cpu().numpy())
+                n_lines += 1
+            cut = list(filter(is_cut, chain.from_iterable(portion)))
+            n_cut, example = n_cut + len(cut), example or next(iter(cut), "")
+            n_tokens += sum(map(len, portion))
+            bar.update(n_tokens - bar.n)
+        if not n_lines:
+            raise UserError(f"{text}: no line in it")
+    if n_cut:
+        tqdm.write(f"{text}: {say_cut('tokens', n_cut, example)}")
     return n_tokens
 
 

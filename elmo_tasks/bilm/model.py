@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, MAX_CHARACTERS, cut_words
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, remark_on_cut
 from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM, State
 from elmo_tasks.bilm.options import BiLMOptions
@@ -70,6 +71,7 @@ class BiLM(nn.Module):
         self.warm_digest: str | None = None
         self._carried: list[State] | None = None
         self._digest: str | None = None
+        self._warns_of_cut = True
 
     @property
     def n_layers(self) -> int:
@@ -105,14 +107,9 @@ class BiLM(nn.Module):
         write_weights(self, Path(folder), dtype)
 
     def prepare(self, words: Iterable[str]) -> str:
-        """A remark on the words that lose their end, if there are any."""
-        cut = cut_words(words)
-        limit = MAX_CHARACTERS - 2
-        return (
-            f"words longer than {limit} bytes, which lose their end: {len(cut):,}, such as {cut[0][:60]!r}"
-            if cut
-            else ""
-        )
+        """A remark on the words that lose their end, if there are any; :meth:`layers` need not warn of them then."""
+        self._warns_of_cut = False
+        return remark_on_cut(words)
 
     @torch.no_grad()
     def layers(
@@ -121,7 +118,7 @@ class BiLM(nn.Module):
         state: str = "reset",
         encode: Callable[[Sequence[str]], Tensor] | None = None,
     ) -> list[Tensor]:
-        """All layers of each sentence.
+        """All layers of each sentence; the first words that lose their end are warned of, once.
 
         Args:
             sentences: any number of token lists, of any lengths.
@@ -136,6 +133,9 @@ class BiLM(nn.Module):
         start = self._initial_states(len(sentences), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
+        if encode is None and self._warns_of_cut and (remark := remark_on_cut(word_rows)):
+            warnings.warn(f"{remark} (later ones are not named)", stacklevel=3)  # 2 is the decorator
+            self._warns_of_cut = False
         table = (encode or self.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
         for rows in _batches([len(s) for s in marked]):

@@ -51,7 +51,8 @@ class LayerStore:
             its first occurrence.
         dtype: ``float16`` or ``float32``, the numbers on disk.
         limit_gb: refuse to let this encoder's store grow beyond.
-        progress: show a progress bar while filling.
+        progress: show a progress bar while filling, and how much room it takes; bad shards and words that the encoder
+            cannot read as they stand are named in any case.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class LayerStore:
         total, new = (sum(map(len, part.values())) for part in (wanted, missing))
         if new:
             _announce(self.shards.reserve(new, self.limit_gb), self.progress)
-            _announce(self.encoder.prepare(word for sentence in missing.values() for word in sentence), self.progress)
+            _announce(self.encoder.prepare(word for sentence in missing.values() for word in sentence))
             self._compute(missing, new)
         return Filled(computed=new, read=total - new)
 
@@ -165,7 +166,7 @@ class TokenStore:
         }
         if missing:
             _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
-            _announce(self.bilm.prepare(word for (word,) in missing.values()), self.progress)
+            _announce(self.bilm.prepare(word for (word,) in missing.values()))
             with _bar(len(missing), self.progress) as bar:
                 for keys in _portions(missing, _SHARD_TOKENS):
                     vectors = self.bilm.encode([missing[key][0] for key in keys])
@@ -213,8 +214,8 @@ def _portions(missing: dict[bytes, Sequence[str]], n: int) -> Iterator[list[byte
         yield keys
 
 
-def _announce(text: str, progress: bool) -> None:
-    if progress and text:
+def _announce(text: str, wanted: bool = True) -> None:
+    if wanted and text:
         tqdm.write(f"layer store: {text}")
 
 

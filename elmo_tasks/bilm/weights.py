@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.bilm.hdf5 import new_file, writing
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError
 
@@ -68,19 +69,24 @@ def read_weights(bilm: BiLM, path: Path) -> None:
 
 
 def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
-    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    options, weights = folder / f".options.{os.getpid()}.tmp", folder / f".weights.{os.getpid()}.tmp"
+    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all.
+
+    Raises:
+        UserError: if they cannot be written.
+    """
+    options = folder / f".options.{os.getpid()}.tmp"
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     try:
-        options.write_text(json.dumps(bilm.options.to_json(), indent=2) + "\n", "utf-8")
-        with h5py.File(weights, "w") as file:
+        with writing(folder):
+            options.write_text(json.dumps(bilm.options.to_json(), indent=2) + "\n", "utf-8")
+        with new_file(folder / "weights.hdf5") as write:
             for name, view in _datasets(bilm):
-                file.create_dataset(name, data=view.detach().cpu().numpy().astype(dtype))
-        weights.replace(folder / "weights.hdf5")
-        options.replace(folder / "options.json")
+                write(name, view.detach().cpu().numpy().astype(dtype))
+        with writing(folder):
+            options.replace(folder / "options.json")
     finally:
         options.unlink(missing_ok=True)
-        weights.unlink(missing_ok=True)
 
 
 def _datasets(bilm: BiLM) -> Iterator[tuple[str, Tensor]]:

@@ -68,7 +68,12 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:
-    """Token lists of one file, composed (NFC); empty lines are passed over.
+    """Token lists of one file, composed (NFC); empty lines are passed over. Errors are those of :func:`read_lists`."""
+    return filter(None, read_lists(path))
+
+
+def read_lists(path: Path) -> Iterator[list[str]]:
+    """Token lists of one file, composed (NFC), also those of empty lines.
 
     Raises:
         UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
@@ -77,17 +82,16 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
         tokens = composed(line).split()
         if len(tokens) > _MAX_TOKENS:
             raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
-        if tokens:
-            yield tokens
+        yield tokens
 
 
 def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[list[str]]]:
-    """Sentences in lists of at least ``n_tokens`` tokens, but for the last one."""
+    """Sentences in lists of at least ``n_tokens`` tokens, but for the last one; an empty one counts as a token."""
     portion: list[list[str]] = []
     size = 0
     for sentence in sentences:
         portion.append(sentence)
-        size += len(sentence)
+        size += max(1, len(sentence))
         if size >= n_tokens:
             yield portion
             portion, size = [], 0

@@ -10,11 +10,13 @@ from itertools import chain, count
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
+from tqdm import tqdm
 
 from elmo_tasks.batch import OnDevice
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table, remark_on_cut
 from elmo_tasks.data.corpus import LmText, LmVocabulary, count_words
 from elmo_tasks.errors import UserError
 
@@ -77,13 +79,13 @@ class LmData(pl.LightningDataModule):
         self.given = vocabulary
 
     def read(self) -> None:
-        """Read all text once: see that there is enough of it, and count its words.
+        """Read all text once: see that there is enough of it, count its words and tell which ones lose their end.
 
         Raises:
             UserError: naming file and line of bad text, or if the text does not fill a window.
         """
         words, self.n_positions = count_words(self.text.sentences("train"))
-        _, self.n_heldout = count_words(self.text.sentences("dev"))
+        heldout, self.n_heldout = count_words(self.text.sentences("dev"))
         if self.n_positions < self.batch_size * self.window:
             raise UserError(
                 f"the training text has {self.n_positions:,} positions, but one window of task.data.batch_size="
@@ -93,6 +95,7 @@ class LmData(pl.LightningDataModule):
         if not self.n_heldout:
             raise UserError(f"there is no sentence in the held-out text; set {self.text.option} to some")
         self.vocabulary = self.given or LmVocabulary.of(words, self.vocabulary_size, self.min_count)
+        _announce(remark_on_cut(chain(words, heldout)))
         self.unknown = 1 - sum(n for word, n in words.items() if word in self.vocabulary.ids) / words.total()
 
     def counts(self) -> dict[str, object]:
@@ -176,6 +179,12 @@ class LmData(pl.LightningDataModule):
             targets=steps_first([self.vocabulary[w] for w in targets]),
             real=torch.arange(n_steps).unsqueeze(1) < lengths,
         )
+
+
+@rank_zero_only
+def _announce(remark: str) -> None:
+    if remark:
+        tqdm.write(f"text: {remark}")
 
 
 class _Row:

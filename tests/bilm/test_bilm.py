@@ -288,3 +288,24 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
     tokens = tiny_bilm.encode(SENTENCES[0])
     assert (tokens - tiny_bilm.encoder.encode(SENTENCES[0])).abs().max() > 0
     torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)
+
+
+def test_the_first_words_that_lose_their_end_are_warned_of_once(tiny_bilm, tmp_path, recwarn):
+    tiny_bilm.layers([["a" * 48]])
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"^words longer than 48 bytes, .*: 2, such as 'bbb") as caught:
+        tiny_bilm.layers([["b" * 60, "a"], ["c" * 49, "b" * 60]])
+    assert caught[0].filename == __file__
+    tiny_bilm.layers([["d" * 60]])
+    assert not recwarn.list
+
+
+def test_who_was_told_beforehand_is_not_warned(tiny_bilm, recwarn):
+    assert tiny_bilm.prepare(["a" * 60])
+    tiny_bilm.layers([["a" * 60]])
+    assert not recwarn.list
+
+
+def test_words_whose_vectors_come_from_elsewhere_are_not_warned_of(tiny_bilm, recwarn):
+    tiny_bilm.layers([["a" * 60]], encode=tiny_bilm.encode)
+    assert not recwarn.list

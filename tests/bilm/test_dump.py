@@ -69,6 +69,53 @@ def test_text_that_cannot_be_read_or_has_no_line_leaves_nothing(tiny_bilm, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
+@pytest.mark.parametrize("share", [0, 0.3, 0.9, 0.999])
+def test_a_dump_without_room_is_one_sentence_and_leaves_nothing(tiny_bilm, tmp_path, limited, share):
+    (tmp_path / "text").write_text("\n".join(LINES * 20))
+    dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
+    n_bytes = int(share * (tmp_path / "out.hdf5").stat().st_size)
+    (tmp_path / "out.hdf5").unlink()
+    with pytest.raises(UserError, match=r"^\S*/out\.hdf5: cannot be written \(File too large\)$"), limited(n_bytes):
+        dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_what_goes_wrong_while_computing_is_no_matter_of_writing(tiny_bilm, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no memory")
+
+    (tmp_path / "text").write_text("a")
+    monkeypatch.setattr(tiny_bilm, "layers", fail)
+    with pytest.raises(RuntimeError, match=r"^no memory$"):
+        dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("a " * 5001, "5001 tokens; expected one sentence a line"), ("é" * 500_001, "more than 1,000,000 bytes;")],
+)
+def test_a_line_without_end_is_refused_with_its_number(tiny_bilm, tmp_path, line, said):
+    (tmp_path / "text").write_text(f"a long paragraph is fine: {'a ' * 4000}\n{line}\n", "utf-8")
+    with pytest.raises(UserError, match=f"^{tmp_path}/text:2: {said}"):
+        dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_lines_without_tokens_are_not_held_either(tmp_path):
+    assert [len(portion) for portion in module.portions(iter([[]] * 7), 3)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("portion", [1, 10_000])
+def test_tokens_that_lose_their_end_are_told_once(tiny_bilm, tmp_path, monkeypatch, capsys, recwarn, portion):
+    monkeypatch.setattr(module, "_PORTION_TOKENS", portion)
+    (tmp_path / "text").write_text(f"a {'b' * 48}\n{'c' * 60}\nd {'e' * 49} {'c' * 60}\n")
+    dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
+    said = f"{tmp_path / 'text'}: tokens longer than 48 bytes, which lose their end: 3, such as '{'c' * 60}'\n"
+    assert capsys.readouterr().out == said
+    assert not recwarn.list
+
+
 def test_the_command_line(tiny_bilm, tmp_path, capsys):
     tiny_bilm.save(tmp_path / "bilm")
     with gzip.open(tmp_path / "text.gz", "wt") as file:

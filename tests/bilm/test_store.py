@@ -151,15 +151,18 @@ def test_carry_stores_one_stream_and_a_longer_one_is_run_from_its_start(tiny_bil
     np.testing.assert_allclose(other.get(SENTENCES[1]), reset, **TOLERANCE["float32"])
 
 
+@pytest.mark.parametrize("progress", [True, False])
 @pytest.mark.parametrize("store_of", [LayerStore, TokenStore])
-def test_words_that_lose_their_end_are_announced_once(tiny_bilm, tmp_path, capsys, store_of):
-    store = store_of(tmp_path, tiny_bilm, dtype="float32", progress=True)
+def test_words_that_lose_their_end_are_announced_once(tiny_bilm, tmp_path, capsys, recwarn, store_of, progress):
+    store = store_of(tmp_path, tiny_bilm, dtype="float32", progress=progress)
     store.fill([["short", "a" * 48]])
     assert "lose their end" not in capsys.readouterr().out
     for _ in range(2):
         store.fill([["b" * 70, "short"], ["b" * 70, "c" * 49]])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "lose their end" in line]
     assert line == f"layer store: words longer than 48 bytes, which lose their end: 2, such as '{'b' * 60}'"
+    store.padded([["b" * 70, "short"]])
+    assert not recwarn.list
 
 
 def change(path, edit):

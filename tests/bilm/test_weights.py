@@ -252,28 +252,20 @@ def test_an_option_out_of_range_is_named_with_what_was_found(folder, section, ke
     assert f"found {value!r}" in message
 
 
-class TestAFailedSave:
-    @pytest.fixture
-    def _full_disk(self, monkeypatch):
-        create, calls = h5py.Group.create_dataset, []
+@pytest.mark.parametrize("share", [0, 0.3, 0.9, 0.999])
+def test_a_save_without_room_is_one_sentence_and_leaves_what_was_there(tiny_bilm, folder, tmp_path, limited, share):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    n_bytes = int(share * len(before["weights.hdf5"]))
+    for where in (folder, tmp_path / "new"):
+        with pytest.raises(UserError, match=rf"^{where}\S*: cannot be written \(File too large\)$"), limited(n_bytes):
+            tiny_bilm.save(where)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not list((tmp_path / "new").iterdir())
+    tiny_bilm.save(tmp_path / "new")
+    torch.testing.assert_close(parameters(BiLM.load(tmp_path / "new")), parameters(tiny_bilm), rtol=0, atol=0)
 
-        def fail_at_the_fifth(group, name, *args, **kwargs):
-            calls.append(name)
-            if len(calls) == 5:
-                raise OSError("disk full")
-            return create(group, name, *args, **kwargs)
 
-        monkeypatch.setattr(h5py.Group, "create_dataset", fail_at_the_fifth)
-
-    @pytest.mark.usefixtures("_full_disk")
-    def test_leaves_nothing(self, tiny_bilm, tmp_path):
-        with pytest.raises(OSError, match="disk full"):
-            tiny_bilm.save(tmp_path / "new")
-        assert not any(tmp_path.glob("new/*"))
-
-    def test_keeps_what_was_there(self, tiny_bilm, folder, request):
-        before = {path.name: path.read_bytes() for path in folder.iterdir()}
-        request.getfixturevalue("_full_disk")
-        with pytest.raises(OSError, match="disk full"):
-            tiny_bilm.save(folder)
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+def test_a_save_where_no_folder_can_be_is_one_sentence(tiny_bilm, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=rf"^{tmp_path}/file/bilm: cannot be written \(Not a directory\)$"):
+        tiny_bilm.save(tmp_path / "file" / "bilm")

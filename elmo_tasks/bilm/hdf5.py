@@ -1,0 +1,91 @@
+"""HDF5 files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import h5py
+from numpy.typing import NDArray
+
+from elmo_tasks.errors import UserError
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
+    """A file that takes its name, and the place of an older one, when it is complete.
+
+    Gives a function that writes an array under a name.
+
+    Raises:
+        UserError: if it cannot be written; nothing of it is left then.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing(path):
+        raw = _Patient(temporary, "w+")
+    try:
+        try:
+            with h5py.File(raw, "w") as file:
+
+                def write(name: str, values: NDArray[Any]) -> None:
+                    file.create_dataset(name, data=values)
+                    with writing(path):
+                        raw.complain()
+
+                yield write
+        except (OSError, RuntimeError):
+            with writing(path):  # what HDF5 misses then is but a consequence
+                raw.complain()
+            raise
+        with writing(path):
+            raw.complain()
+            raw.close()
+            temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            raw.close()
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one sentence why ``path`` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+class _Patient(FileIO):
+    """A file that takes all that HDF5 gives and keeps its first error for later.
+
+    HDF5 itself cannot close a file whose disk is full, holds on to it, and may crash.
+    """
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        n_bytes = len(left)
+        while self.error is None and left:
+            try:
+                left = left[super().write(left) :]
+            except OSError as error:
+                self.error = error
+        return n_bytes
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def complain(self) -> None:
+        """Raise the error, if there was one."""
+        if self.error is not None:
+            raise self.error

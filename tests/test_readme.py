@@ -44,6 +44,8 @@ def test_each_run_of_the_readme_composes_to_a_valid_configuration(command: str) 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("python -m ")])
 def test_each_module_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     """On the bundled sample; what would train for hours only says what it would run."""
+    if "submitit" in command:
+        pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
     text = tmp_path / "text.txt"
     text.write_text("The river burst its bank .\nThe bank lent him money .\n")
     places = {"DIR": str(tmp_path), "FILE": str(text), "TEXT": str(text), "OUT.hdf5": "out.hdf5"}

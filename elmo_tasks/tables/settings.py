@@ -67,7 +67,8 @@ def check_launcher(overrides: tuple[str, ...]) -> None:
         with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
             compose("config", list(overrides), return_hydra_config=True)
     except HydraException as error:
-        raise UserError(hydra_sentence(error)) from error
+        hint = "; the others come with the extras sweep and slurm" if "hydra/launcher" in str(error) else ""
+        raise UserError(f"{hydra_sentence(error)}{hint}") from error
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:

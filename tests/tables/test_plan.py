@@ -113,6 +113,7 @@ def test_members_whose_rows_lie_elsewhere_are_run_here(tmp_path: Path, write: An
 
 
 def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="needs the extra sweep")
     found = commands(tmp_path, TABLE, more=("hydra/launcher=joblib",), capsys=capsys)
     common = "python run.py -m hydra/launcher=joblib data=local task=ner"
     assert found == [f"{common} elmo.placement=none data.root=DIR seed=1,2", f"{common} data.root=DIR seed=1,2"]

@@ -62,14 +62,18 @@ def _language_model(cfg: dict[str, Any]) -> BiLM:
         raise UserError(
             f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
         )
+    warm_text = cfg["bilm"]["warm_text"]
+    if cfg["bilm"]["state"] == "warm" and warm_text is None and name == "mini_ko":
+        raise UserError(
+            "bilm.state=warm: the bundled text is English; set bilm.warm_text to a Korean one for bilm=mini_ko"
+        )
     bilm = BiLM.load(path or name)
     bilm.precision = cfg["bilm"]["precision"]
     expected = bilm_options(cfg)
     if bundled_folder(name) is None and bilm.options != expected:
         raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
     if cfg["bilm"]["state"] == "warm":
-        warm_text = Path(cfg["bilm"]["warm_text"] or BUNDLED / "sample" / "lm" / "en" / "heldout.txt")
-        bilm.warm_up(list(read_sentences(warm_text)))
+        bilm.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
     return bilm.to(device_of(cfg))
 
 

@@ -81,8 +81,7 @@ def read_start(where: str, options: BiLMOptions) -> Start:
     softmax = folder / SOFTMAX
     if not softmax.exists():
         return Start(weights, None)
-    parts = {name: value.float() for name, value in read_tensors(softmax).items()}
-    return _checked(weights | parts, softmax, folder / VOCABULARY, options)
+    return _checked(weights | read_tensors(softmax), softmax, folder / VOCABULARY, options)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -111,19 +110,23 @@ def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) ->
     """See that weights are those of a model.
 
     Raises:
-        UserError: naming the first that is missing, unknown, of another shape (and both shapes), or not finite.
+        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of whole numbers where it
+            should not be, or not finite.
     """
-    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    for name, shape in shapes.items():
+    expected = model.state_dict()
+    for name, value in expected.items():
+        shape = tuple(value.shape)
         if name not in weights:
             raise UserError(f"{path}: weights of another model: {name} is missing")
         if tuple(weights[name].shape) != shape:
             found = tuple(weights[name].shape)
             raise UserError(f"{path}: weights of another size: {name} is {found}, but this model's is {shape}")
+        if weights[name].is_floating_point() != value.is_floating_point():
+            raise UserError(f"{path}: {name} is of {weights[name].dtype}, but this model's is of {value.dtype}")
         if not weights[name].isfinite().all():
             raise UserError(f"{path}: {name} holds values that are not finite")
     for name in weights:
-        if name not in shapes:
+        if name not in expected:
             raise UserError(f"{path}: weights of another model: this one has no {name}")
 
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from elmo_tasks.batch import OnDevice
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table, remark_on_cut
-from elmo_tasks.data.corpus import LmText, LmVocabulary, count_words
+from elmo_tasks.data.corpus import LmText, LmVocabulary, Shards, count_words
 from elmo_tasks.errors import UserError
 
 _FILLING = 7  # characters behind the longest word: the width of the widest filter
@@ -88,15 +88,24 @@ class LmData(pl.LightningDataModule):
         heldout, self.n_heldout = count_words(self.text.sentences("dev"))
         if self.n_positions < self.batch_size * self.window:
             raise UserError(
-                f"the training text has {self.n_positions:,} positions, but one window of task.data.batch_size="
-                f"{self.batch_size} rows and task.data.window={self.window} steps takes "
+                f"the training text{self._files('train')} has {self.n_positions:,} positions, but one window of "
+                f"task.data.batch_size={self.batch_size} rows and task.data.window={self.window} steps takes "
                 f"{self.batch_size * self.window:,}; set a smaller one, or {self.text.option} to more text"
             )
         if not self.n_heldout:
-            raise UserError(f"there is no sentence in the held-out text; set {self.text.option} to some")
+            raise UserError(
+                f"there is no sentence in the held-out text{self._files('dev')}; set {self.text.option} to some"
+            )
         self.vocabulary = self.given or LmVocabulary.of(words, self.vocabulary_size, self.min_count)
         _announce(remark_on_cut(chain(words, heldout)))
         self.unknown = 1 - sum(n for word, n in words.items() if word in self.vocabulary.ids) / words.total()
+
+    def _files(self, split: str) -> str:
+        """Which files a split is read from, in brackets, if it is of files of its own."""
+        if not isinstance(self.text, Shards):
+            return ""
+        first, *more = self.text.paths[split]
+        return f" ({first}{f' and {len(more)} more' if more else ''})"
 
     def counts(self) -> dict[str, object]:
         """What there is to train on, for the row; ``unknown`` is the share of the training tokens."""

@@ -150,9 +150,16 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def digest_files(paths: Iterable[Path]) -> str:
-    """Fingerprint of the contents of some files, in order."""
+    """Fingerprint of the contents of some files, in order.
+
+    Raises:
+        UserError: naming the first that is no file or cannot be read.
+    """
     sha = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as file:
-            sha.update(hashlib.file_digest(file, "sha256").digest())
+        try:
+            with path.open("rb") as file:
+                sha.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read as a file ({error.strerror})") from error
     return sha.hexdigest()[:16]

@@ -101,6 +101,16 @@ def test_weights_without_their_words_are_refused(folder, tiny_options):
         assert "vocabulary.txt: no such file" in refusal(folder / where, tiny_options)
 
 
+def test_a_softmax_of_whole_numbers_is_refused(folder, model, tiny_options):
+    weights = model.state_dict() | {"softmax_bias": torch.ones(len(WORDS), dtype=torch.int32)}
+    save_file(weights, folder / "model.safetensors")
+    save_file({name: weights[name] for name in ("softmax_weight", "softmax_bias")}, folder / "bilm" / SOFTMAX)
+    for where in ("model.safetensors", "bilm"):
+        assert "softmax_bias is of torch.int32, but this model's is of torch.float32" in refusal(
+            folder / where, tiny_options
+        )
+
+
 def test_what_is_missing_or_damaged_is_named(folder, tiny_options):
     assert refusal(folder / "none", tiny_options).startswith(f"task.lm.init={folder / 'none'}: no such folder")
     assert "none.safetensors: not the weights of this model" in refusal(folder / "none.safetensors", tiny_options)
@@ -115,6 +125,7 @@ def test_what_is_missing_or_damaged_is_named(folder, tiny_options):
         (lambda weights: weights.update(other=torch.ones(1)), r"x: weights of another model: this one has no other"),
         (lambda weights: weights.update(bias=torch.ones(3)), r"bias is \(3,\), but this model's is \(2,\)"),
         (lambda weights: weights.update(bias=torch.tensor([1.0, np.nan])), r"bias holds values that are not finite"),
+        (lambda weights: weights.update(bias=torch.ones(2).long()), r"bias is of torch.int64, but .* of torch.float32"),
     ],
 )
 def test_weights_of_another_model_are_refused(tmp_path, change, message):

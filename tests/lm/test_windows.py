@@ -145,7 +145,9 @@ def test_an_epoch_counts_whole_windows(tmp_path, text, expected):
     ("texts", "found"), [(["a\n" * 2, "b\n"], 6), (["a\n", "", "b c\n"], 5), (["", "\n \n"], 0), (["\ufeff"], 0)]
 )
 def test_training_text_that_fills_no_window_is_refused(tmp_path, texts, found):
-    message = rf"^the training text has {found} positions, but one window of task\.data\.batch_size=2 rows .* takes 8;"
+    files = rf"{tmp_path}/train-0\.txt{f' and {len(texts) - 1} more' if len(texts) > 1 else ''}"
+    window = r"one window of task\.data\.batch_size=2 rows .* takes 8;"
+    message = rf"^the training text \({files}\) has {found} positions, but {window}"
     with pytest.raises(UserError, match=message):
         make(tmp_path, ["x\n"], train=texts, window=4)
 
@@ -157,7 +159,10 @@ def test_an_empty_shard_beside_others_is_passed_over(tmp_path):
 
 
 def test_held_out_text_without_a_sentence_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"^there is no sentence in the held-out text; set task\.lm\.train and"):
+    with pytest.raises(
+        UserError,
+        match=rf"^there is no sentence in the held-out text \({tmp_path}/\S+ and 1 more\); set task\.lm\.train and",
+    ):
         make(tmp_path, ["", "\n"])
 
 

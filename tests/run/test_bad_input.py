@@ -139,6 +139,20 @@ def test_the_held_out_text_of_a_bilm_has_no_shares(composed: Any, limit: str) ->
         train.run(composed("task=lm", f"trainer.limit_val_batches={limit}"))
 
 
+def test_a_training_shard_that_is_a_folder_is_named(composed: Any, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").mkdir()
+    (tmp_path / "heldout.txt").write_text("a b\n")
+    text = [f"data.root={tmp_path}", "task.lm.train=train.txt", "task.lm.heldout=heldout.txt"]
+    with pytest.raises(UserError, match=r"/train\.txt: cannot be read as a file \(Is a directory\)$"):
+        train.run(composed("task=lm", *text))
+
+
+def test_a_korean_bilm_is_not_warmed_up_on_the_english_text(composed: Any) -> None:
+    warm = ["task=nsmc", "bilm=mini_ko", "bilm.state=warm"]
+    with pytest.raises(UserError, match=r"^bilm\.state=warm: .* English; set bilm\.warm_text to a Korean one"):
+        train.run(composed(*warm))
+
+
 def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task=srl has no data on the hub; use data=local data\.root=DIR"):
         train.run(composed("task=srl", "data=hub"))

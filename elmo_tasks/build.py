@@ -324,9 +324,8 @@ def build_trainer(
     if cfg["task"]["training"]["average"] is not None:
         callbacks = [*callbacks, AverageWeights(cfg["task"]["training"]["average"])]  # behind the one that saves
     if trainer["progress"]:
-        bar = (
-            TokensASecond(text.batch_size * text.window, trainer["max_steps"]) if text else TQDMProgressBar(leave=False)
-        )
+        usual = TQDMProgressBar(leave=False)
+        bar = TokensASecond(text.batch_size * text.window, trainer["max_steps"]) if text else usual
         callbacks = [*callbacks, bar]
     if trainer["patience"] is not None:
         mode = "max" if metric.higher_is_better else "min"

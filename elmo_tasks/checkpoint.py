@@ -97,10 +97,10 @@ class KeepState(Checkpoint):
             self.resumed_after = [*self.resumed_after, trainer.global_step]
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        if trainer.val_check_batch == 1:  # a dev scoring follows
+            return
         late = time.monotonic() - self._saved_at >= self.every
-        if trainer.val_check_batch != 1 and trainer.strategy.reduce_boolean_decision(
-            late, all=False
-        ):  # else it is near
+        if trainer.strategy.reduce_boolean_decision(late, all=False):  # by the clock of any process
             self._save(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

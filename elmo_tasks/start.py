@@ -110,8 +110,8 @@ def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) ->
     """See that weights are those of a model.
 
     Raises:
-        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of whole numbers where it
-            should not be, or not finite.
+        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of another kind of
+            numbers, or not finite.
     """
     expected = model.state_dict()
     for name, value in expected.items():

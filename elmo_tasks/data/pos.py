@@ -13,7 +13,7 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.text import check_tokens, unescape
+from elmo_tasks.data.text import check_tokens, files_below, unescape
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
 
@@ -103,7 +103,7 @@ class PosReader:
 
 def files_of(folder: Path, split: str) -> list[Path]:
     """The files of a split, by section or, where there is no official split, by place in the order of names."""
-    files = sorted(folder.rglob("*.mrg"))
+    files = [file for file in files_below(folder) if file.suffix == ".mrg"]
     if not files:
         raise UserError(f"{folder}: no *.mrg file in it; expected the Treebank's merged trees")
     sections = [_section(file) for file in files]

@@ -77,13 +77,17 @@ def _mix_weights(value: Any) -> bool:
 
 
 def _curve(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        _mapping(point)
-        and _count(point.get("epoch"))
-        and _mapping(point.get("dev"))
-        and all(map(_number, point["dev"].values()))
-        and _mix_weights(point.get("elmo", {}))
-        for point in value
+    return isinstance(value, list) and bool(value) and all(map(_dev_scoring, value))
+
+
+def _dev_scoring(value: Any) -> bool:
+    return (
+        _mapping(value)
+        and _count(value.get("epoch"))
+        and _count(value.get("step"))
+        and _mapping(value.get("dev"))
+        and all(map(_number, value["dev"].values()))
+        and _mix_weights(value.get("elmo", {}))
     )
 
 
@@ -141,7 +145,7 @@ OF_ONE: dict[str, Rule] = {"seed": COUNT}
 OF_RUN: dict[str, Rule] = {
     "epochs": COUNT,
     "best_epoch": COUNT,
-    "curve": ("points with epoch and finite dev scores", _curve),
+    "curve": ("points with epoch, step and finite dev scores", _curve),
 }
 OF_ENSEMBLE: dict[str, Rule] = {
     "ensemble.seeds": ("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_count, value))),

@@ -19,11 +19,8 @@ class Scored(NamedTuple):
 
 
 def scores_of(row: Row) -> list[Scored]:
-    """The dev scores of a run, in order; none if the row holds no usable ones."""
-    try:
-        return [Scored(point["epoch"], point["step"], float(point["dev"][row["metric"]])) for point in row["curve"]]
-    except (KeyError, TypeError, ValueError):
-        return []
+    """The dev scores of a run, in order; an ensemble has none."""
+    return [Scored(at["epoch"], at["step"], float(at["dev"][row["metric"]])) for at in row.get("curve", ())]
 
 
 def panels_of(measured: Measured) -> list[Panel]:

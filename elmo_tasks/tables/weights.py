@@ -11,7 +11,7 @@ from elmo_tasks.tables.declare import Weights
 from elmo_tasks.tables.measure import Choice, find, shown
 from elmo_tasks.tables.paper import value
 from elmo_tasks.tables.render import legend, setting_note
-from elmo_tasks.tables.rows import Row, Rows
+from elmo_tasks.tables.rows import Rows
 
 HATCHED, SPECKLED = "//", "::"
 
@@ -47,26 +47,17 @@ def fill_weights(weights: Weights, rows: Rows, choice: Choice) -> tuple[list[Cel
 
 def _mixes(label: str, cell: Cell) -> tuple[list[Mix], int]:
     """Means over the rows that hold weights, by place, and how many rows do not."""
-    usable = [weights for row in cell.rows.values() if (weights := _weights(row))]
+    usable = [weights for row in cell.rows.values() if (weights := row["elmo"]["weights"])]
     mixes = []
     for place in usable[0] if usable else ():
-        of_layers = list(zip(*(weights[place][0] for weights in usable), strict=True))
+        of_layers = list(zip(*(weights[place]["s"] for weights in usable), strict=True))
         mixes.append(
             Mix(
                 name=label,
                 place=place,
                 s=list(map(statistics.fmean, of_layers)),
-                gamma=statistics.fmean(weights[place][1] for weights in usable),
+                gamma=statistics.fmean(weights[place]["gamma"] for weights in usable),
                 n=len(usable),
             )
         )
     return mixes, cell.n - len(usable)
-
-
-def _weights(row: Row) -> dict[str, tuple[list[float], float]]:
-    """s and gamma by place; nothing if the row holds no usable ones."""
-    try:
-        places = row["elmo"]["weights"]
-        return {place: ([float(weight) for weight in mix["s"]], float(mix["gamma"])) for place, mix in places.items()}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return {}

@@ -70,7 +70,9 @@ BROKEN = [
     ("config.elmo.lambda", "0.1", "config.elmo.lambda must be a finite number"),
     ("config.trainer.precision", ..., "config.trainer.precision is missing"),
     ("curve", ..., "curve is missing"),
-    ("curve.0.dev.f1", float("nan"), "curve must be points with epoch and finite dev scores"),
+    ("curve.0.dev.f1", float("nan"), "curve must be points with epoch, step and finite dev scores"),
+    ("curve.0.step", ..., "curve must be points with epoch, step and finite dev scores"),
+    ("curve", [], "curve must be points with epoch, step and finite dev scores, found []"),
     ("curve.0.dev", {}, "curve 0.dev.f1 is missing"),
     ("device", "\ud800", "holds text that is no Unicode"),
 ]

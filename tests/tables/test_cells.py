@@ -116,7 +116,8 @@ def test_a_tree_of_which_nothing_is_known_is_marked_as_a_changed_one(tmp_path: P
 def test_rows_of_two_metrics_make_no_cell(tmp_path: Path, write: Any) -> None:
     ours = (NER, "task.metric._target_=ours.Score")  # a metric that is not this project's
     write(*ours, seed=1, dev=80.0)
-    write(*ours, seed=2, metric="accuracy", scores={"dev": {"accuracy": 90.0}}, curve=[])
+    curve = [{"epoch": 1, "step": 10, "dev": {"accuracy": 90.0}}]
+    write(*ours, seed=2, metric="accuracy", scores={"dev": {"accuracy": 90.0}}, curve=curve)
     with pytest.raises(UserError, match=r"must have one metric, found ner-0-s1 \(f1\), ner-1-s2 \(accuracy\)"):
         cell(tmp_path, *ours)
 

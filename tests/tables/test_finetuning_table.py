@@ -31,7 +31,7 @@ def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
         *LM,
         run_id="lm",
         metric="perplexity",
-        curve=[{"epoch": 1, "dev": {"perplexity": 60.0}}],
+        curve=[{"epoch": 1, "step": 10, "dev": {"perplexity": 60.0}}],
         scores={"dev": {"perplexity": 60.0, "forward": 50.0, "backward": 70.0}},
         before={"perplexity": 120.5, "forward": 120.0, "backward": 121.0},
         exported={"folder": "runs/lm/bilm", "digest": digest},

@@ -34,17 +34,11 @@ from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.experiment import export
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.results import fingerprint, finished_row, write_json
 from elmo_tasks.summary import print_summary
-from elmo_tasks.train import (
-    begin_row,
-    describe_bilm,
-    export,
-    folder_of_run,
-    identify,
-    prepare_process,
-)
+from elmo_tasks.train import begin_row, describe_bilm, folder_of_run, identify, prepare_process
 
 
 @dataclass

@@ -42,7 +42,7 @@ def test_reports_read_rows_and_nothing_else() -> None:
 
 def test_only_build_instantiates() -> None:
     users = {path.name for path in PACKAGE.rglob("*.py") if any("instantiate" in name for name in imports(path))}
-    assert users == {"build.py"}
+    assert users == {"instances.py"}
 
 
 def test_nothing_is_unpickled() -> None:

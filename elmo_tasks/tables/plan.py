@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_tasks.config import slug
+from elmo_tasks.identity import slug
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.settings import Setting

@@ -10,8 +10,9 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 
-from elmo_tasks.config import science, validate
+from elmo_tasks.config import validate
 from elmo_tasks.errors import UserError, hydra_sentence
+from elmo_tasks.identity import science
 from elmo_tasks.results import fingerprint, task_in_force
 
 REPO = Path(__file__).parents[2]

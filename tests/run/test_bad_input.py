@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from elmo_tasks import train
-from elmo_tasks.config import MODEL_RULES
 from elmo_tasks.errors import UserError
+from elmo_tasks.rules import MODEL_RULES
 
 REPO = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from elmo_tasks import checkpoint, train
+from elmo_tasks import checkpoint, experiment, train
 from elmo_tasks.checkpoint import STATE, KeepState, TensorsAndJson
 from elmo_tasks.errors import UserError
 from elmo_tasks.results import load
@@ -111,7 +111,7 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
 def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
-    monkeypatch.setattr(train, "SAVED_EVERY", 0.0)  # after each update
+    monkeypatch.setattr(experiment, "SAVED_EVERY", 0.0)  # after each update
     overrides = [*LM, "trainer.val_check_interval=7", "task.training.average=0.9", "task.training.schedule=linear"]
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
     assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
@@ -143,7 +143,7 @@ def test_only_a_language_model_is_saved_between_two_scorings_when_it_is_time(
 def test_a_language_model_that_ends_after_some_updates_goes_on_too(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
-    monkeypatch.setattr(train, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(experiment, "SAVED_EVERY", 0.0)
     overrides = [*LM, "trainer.val_check_interval=null", "trainer.max_epochs=3", "trainer.max_steps=15"]
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
     assert [point["step"] for point in whole["curve"]] == [10, 15]

@@ -11,7 +11,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from elmo_tasks import train
+from elmo_tasks import experiment, train
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.config import validate
 from elmo_tasks.errors import UserError
@@ -135,7 +135,7 @@ def test_a_crash_leaves_a_failed_row_and_is_raised(composed: Any, tmp_path: Path
     def crash(*_: Any) -> None:
         raise ZeroDivisionError("in the middle")
 
-    monkeypatch.setattr(train, "score", crash)
+    monkeypatch.setattr(experiment, "score", crash)
     with pytest.raises(ZeroDivisionError):
         train.run(composed())
     (row,) = rows_of(tmp_path, "failed")

@@ -1,0 +1,115 @@
+"""The frozen biLM (or the encoder in its place), the store of its layers, and how it enters a task model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmo_tasks.bilm.model import BiLM, bundled_folder
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.store import LayerStore, TokenStore
+from elmo_tasks.build.instances import make
+from elmo_tasks.data.corpus import read_sentences
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.encoders.base import Encoder
+from elmo_tasks.errors import UserError
+
+BUNDLED = Path(__file__).parents[1] / "bundled"
+
+
+def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
+    """The frozen biLM or the encoder in its place, or None where it takes no part.
+
+    Raises:
+        UserError: if the files are missing or are not of the size that ``bilm=`` names.
+    """
+    is_bilm = "encoder" not in cfg["bilm"]
+    if not is_bilm and "elmo" not in cfg["task"]:
+        raise UserError(f"task={cfg['task']['name']} trains a biLM, and bilm={cfg['bilm']['name']} is none")
+    if not uses_elmo(cfg):
+        return None
+    return _language_model(cfg) if is_bilm else _other_encoder(cfg)
+
+
+def _language_model(cfg: dict[str, Any]) -> BiLM:
+    name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
+    if path is None and bundled_folder(name) is None:
+        raise UserError(
+            f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
+        )
+    warm_text = cfg["bilm"]["warm_text"]
+    if cfg["bilm"]["state"] == "warm" and warm_text is None and name == "mini_ko":
+        raise UserError(
+            "bilm.state=warm: the bundled text is English; set bilm.warm_text to a Korean one for bilm=mini_ko"
+        )
+    bilm = BiLM.load(path or name)
+    bilm.precision = cfg["bilm"]["precision"]
+    expected = bilm_options(cfg)
+    if bundled_folder(name) is None and bilm.options != expected:
+        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
+    if cfg["bilm"]["state"] == "warm":
+        bilm.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
+    return bilm.to(device_of(cfg))
+
+
+def _other_encoder(cfg: dict[str, Any]) -> Encoder:
+    bilm = cfg["bilm"]
+    found_and_only = [
+        ("state", bilm["state"], "reset"),
+        ("precision", bilm["precision"], "float32"),
+        ("store.keep", bilm["store"]["keep"], "layers"),
+    ]
+    for key, found, only in found_and_only:
+        if found != only:
+            raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
+    if bilm["path"] is None:
+        raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
+    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device_of(cfg))
+    return encoder
+
+
+def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> LayerStore | TokenStore | None:
+    """The store of this encoder's layers (or of a biLM's token layer alone), or None."""
+    if encoder is None:
+        return None
+    store = cfg["bilm"]["store"]
+    settings = {key: store[key] for key in ("dtype", "limit_gb")}
+    settings |= {"state": cfg["bilm"]["state"], "progress": cfg["trainer"]["progress"]}
+    if store["keep"] == "layers":
+        return LayerStore(Path(store["dir"]), encoder, **settings)
+    assert isinstance(encoder, BiLM)  # see _other_encoder
+    return TokenStore(Path(store["dir"]), encoder, **settings)
+
+
+def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo | None:
+    """Where and how the encoder enters the task model; None for a task that has no place for it (lm)."""
+    if "elmo" not in cfg["task"]:
+        return None
+    elmo = cfg["elmo"]
+    return Elmo(
+        placement=elmo["placement"],
+        n_layers=encoder.n_layers if encoder else 0,
+        dim=encoder.dim if encoder else 0,
+        mix=elmo["mix"],
+        gamma=elmo["gamma"],
+        l2=elmo["lambda"],
+        dropout=elmo["dropout"],
+        layer_norm=elmo["layer_norm"],
+    )
+
+
+def uses_elmo(cfg: dict[str, Any]) -> bool:
+    """Whether the task has a place for ELMo and the configuration fills it."""
+    return "elmo" in cfg["task"] and cfg["elmo"]["placement"] != "none"
+
+
+def bilm_options(cfg: dict[str, Any]) -> BiLMOptions:
+    """The sizes that ``bilm=`` names."""
+    return BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}")
+
+
+def device_of(cfg: dict[str, Any]) -> str:
+    """Where the biLM and an ensemble run; a trainer finds its own place."""
+    return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"

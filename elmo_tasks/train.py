@@ -20,7 +20,6 @@ from elmo_tasks.build import (
     build_start,
     check_optimizer,
 )
-from elmo_tasks.callbacks import silence_lightning
 from elmo_tasks.checkpoint import STATE
 from elmo_tasks.config import validate
 from elmo_tasks.data.wsd import WsdData
@@ -30,6 +29,7 @@ from elmo_tasks.experiment import experiment
 from elmo_tasks.identity import science, slug
 from elmo_tasks.probes import wsd
 from elmo_tasks.processes import count_processes
+from elmo_tasks.progress import silence_lightning
 from elmo_tasks.results import (
     SCHEMA,
     fingerprint,

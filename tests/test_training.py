@@ -10,8 +10,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from elmo_tasks.callbacks import AverageWeights, KeepBest, ScoreDev, TokensASecond
+from elmo_tasks.callbacks import AverageWeights, KeepBest, ScoreDev
 from elmo_tasks.module import TaskModule
+from elmo_tasks.progress import TokensASecond
 
 N_BATCHES, RATE = 3, 0.1
 

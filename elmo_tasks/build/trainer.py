@@ -11,13 +11,14 @@ from pytorch_lightning.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
 
 from elmo_tasks.build.model import softmax_epochs
-from elmo_tasks.callbacks import AverageWeights, ScoreDev, SoftmaxFirst, TokensASecond
+from elmo_tasks.callbacks import AverageWeights, ScoreDev, SoftmaxFirst
 from elmo_tasks.checkpoint import TensorsAndJson
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.errors import UserError
 from elmo_tasks.module import TaskModule
 from elmo_tasks.processes import count_processes, devices_of
+from elmo_tasks.progress import TokensASecond
 from elmo_tasks.start import Start
 
 

@@ -1,6 +1,7 @@
 """A run that is killed and started again ends as one that was not."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,17 @@ def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there
     assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
     assert_same(killed, whole)
     assert killed["row"]["resumed_after"] == [n_saves]
+
+
+def test_the_bar_of_an_epoch_that_is_taken_up_goes_on(
+    composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    whole_and_killed(composed, tmp_path, monkeypatch, [*LM, "trainer.progress=true"], n_saves=1)  # after 4 updates
+    taken_up = capsys.readouterr().out.split("Training:")[-1].split("Epoch 1:")[0]
+    shown = re.findall(r"Epoch 0: .*? (\d+)/(\S+) \[", taken_up)
+    *until_its_end, next_one = dict.fromkeys(shown)
+    assert until_its_end == [(str(n), "12800") for n in range(5120, 12801, 1280)]
+    assert next_one == ("0", "12800")
 
 
 @pytest.mark.parametrize("task", ["lm", "sst5"])

@@ -27,7 +27,8 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.chars import PADDING
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary, Shards
-from elmo_tasks.data.lm import LmBatch, LmData
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.models.lm import LanguageModel
 
 VOCABULARY, SAMPLES, WINDOW, DROPOUT = 50_000, 2048, 20, 0.1

@@ -1,48 +1,21 @@
-"""Windows over a stream of sentences for training a biLM, both reading directions at once."""
+"""The text that a biLM is trained on, as Lightning takes it."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import chain, count
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_only
-from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 from tqdm import tqdm
 
-from elmo_tasks.batch import OnDevice
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table, remark_on_cut
+from elmo_tasks.bilm.chars import remark_on_cut
 from elmo_tasks.data.corpus import LmText, LmVocabulary, Shards, count_words
+from elmo_tasks.data.windows import LmBatch, cut_windows
 from elmo_tasks.errors import UserError
-
-_FILLING = 7  # characters behind the longest word: the width of the widest filter
-
-
-@dataclass
-class LmBatch(OnDevice):
-    """One window of S steps over B rows of text.
-
-    Attributes:
-        char_ids: long ``[W, C]``, the characters of the window's distinct words.
-        words: long ``[2, S, B]``, rows of ``char_ids``, by reading direction.
-        targets: long ``[2, S, B]``, the vocabulary id of the word to predict.
-        real: bool ``[S, B]``, False where a row has run out of text (only at the end of held-out text).
-        gold: the targets again, for the metric's signature.
-    """
-
-    char_ids: Tensor
-    words: Tensor
-    targets: Tensor
-    real: Tensor
-
-    @property
-    def gold(self) -> Tensor:
-        return self.targets
 
 
 class LmData(pl.LightningDataModule):
@@ -151,70 +124,15 @@ class LmData(pl.LightningDataModule):
         n_epochs: int = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
         return n_epochs, done if done < self.steps_per_epoch else 0
 
-    def windows(
-        self, sentences: Iterator[list[str]], skip: int = 0, rows_wanted: slice = slice(None)
-    ) -> Iterator[LmBatch]:
-        """Cut sentences into windows until there are none left; the first ``skip`` are passed over."""
-        rows = [_Row() for _ in range(self.batch_size)]
-        exhausted = False
-        for number in count():
-            for row in rows:
-                while len(row) < self.window and not exhausted:
-                    sentence = next(sentences, None)
-                    exhausted = sentence is None
-                    if sentence is not None:
-                        row.append(sentence)
-            if not any(rows):
-                return
-            cuts = [row.take(self.window) for row in rows]
-            if number >= skip:
-                yield self._window(cuts[rows_wanted])
-
-    def _window(self, cuts: Sequence[tuple[list[str], list[str], list[str], list[str]]]) -> LmBatch:
-        n_steps = self.window
-        fill = [[words + [END_SENTENCE] * (n_steps - len(words)) for words in cut] for cut in cuts]
-        inputs = [w for direction in (0, 2) for cut in fill for w in cut[direction]]
-        targets = [w for direction in (1, 3) for cut in fill for w in cut[direction]]
-        distinct = {word: k for k, word in enumerate(dict.fromkeys(inputs))}
-        shape = (2, len(cuts), n_steps)
-
-        def steps_first(ids: list[int]) -> Tensor:
-            return torch.from_numpy(np.array(ids, dtype=np.int64).reshape(shape)).transpose(1, 2).contiguous()
-
-        lengths = torch.tensor([len(cut[0]) for cut in cuts])
-        return LmBatch(
-            char_ids=character_id_table(list(distinct), extra=_FILLING),
-            words=steps_first([distinct[w] for w in inputs]),
-            targets=steps_first([self.vocabulary[w] for w in targets]),
-            real=torch.arange(n_steps).unsqueeze(1) < lengths,
-        )
+    def cut(self, sentences: Iterator[list[str]], wanted: slice, skip: int = 0) -> Iterator[LmBatch]:
+        """Windows of sentences, with the wanted rows of each; the first ``skip`` are passed over."""
+        return cut_windows(sentences, self.batch_size, self.window, self.vocabulary, wanted, skip)
 
 
 @rank_zero_only
 def _announce(remark: str) -> None:
     if remark:
         tqdm.write(f"text: {remark}")
-
-
-class _Row:
-    """The text waiting in one row: inputs and targets of the forward and of the backward direction."""
-
-    def __init__(self) -> None:
-        self.parts: tuple[list[str], list[str], list[str], list[str]] = ([], [], [], [])
-
-    def __len__(self) -> int:
-        return len(self.parts[0])
-
-    def append(self, sentence: list[str]) -> None:
-        forward = [BEGIN_SENTENCE, *sentence, END_SENTENCE]
-        backward = forward[::-1]
-        for part, words in zip(self.parts, (forward[:-1], forward[1:], backward[:-1], backward[1:]), strict=True):
-            part.extend(words)
-
-    def take(self, n: int) -> tuple[list[str], list[str], list[str], list[str]]:
-        cut = tuple(part[:n] for part in self.parts)
-        self.parts = tuple(part[n:] for part in self.parts)  # type: ignore[assignment]
-        return cut  # type: ignore[return-value]
 
 
 class _Windows(IterableDataset[LmBatch]):
@@ -225,9 +143,9 @@ class _Windows(IterableDataset[LmBatch]):
 
     def __iter__(self) -> Iterator[LmBatch]:
         if not self.for_ever:
-            yield from self.data.windows(self.data.text.sentences(self.split), rows_wanted=self.rows)
+            yield from self.data.cut(self.data.text.sentences(self.split), self.rows)
             return
         epoch, done = self.data.progress()  # now: an iterator is made before the trainer has its state back
         chance = random.Random(f"{self.data.seed}-{epoch}")
         passes = (self.data.text.sentences(self.split, chance) for _ in count())
-        yield from self.data.windows(chain.from_iterable(passes), skip=done, rows_wanted=self.rows)
+        yield from self.data.cut(chain.from_iterable(passes), self.rows, skip=done)

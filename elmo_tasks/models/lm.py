@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
-from elmo_tasks.data.lm import LmBatch
+from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.nn.linear import linear
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax

@@ -8,7 +8,8 @@ import torch
 import elmo_tasks.models.lm as lm_module
 from elmo_tasks.bilm.chars import character_id_table
 from elmo_tasks.data.corpus import Shards
-from elmo_tasks.data.lm import LmBatch, LmData
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.models.lm import LanguageModel, LmOutput, log_expected_count, log_uniform_sample
 

@@ -1,0 +1,111 @@
+"""Windows over a stream of sentences for training a biLM, both reading directions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import OnDevice
+from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table
+from elmo_tasks.data.corpus import LmVocabulary
+
+Cut = tuple[list[str], list[str], list[str], list[str]]
+"""Words of a row: inputs and targets of the forward, then of the backward direction."""
+
+_FILLING = 7  # characters behind the longest word: the width of the widest filter
+
+
+@dataclass
+class LmBatch(OnDevice):
+    """One window of S steps over B rows of text.
+
+    Attributes:
+        char_ids: long ``[W, C]``, the characters of the window's distinct words.
+        words: long ``[2, S, B]``, rows of ``char_ids``, by reading direction.
+        targets: long ``[2, S, B]``, the vocabulary id of the word to predict.
+        real: bool ``[S, B]``, False where a row has run out of text (only at the end of held-out text).
+        gold: the targets again, for the metric's signature.
+    """
+
+    char_ids: Tensor
+    words: Tensor
+    targets: Tensor
+    real: Tensor
+
+    @property
+    def gold(self) -> Tensor:
+        return self.targets
+
+
+def cut_windows(
+    sentences: Iterator[list[str]], n_rows: int, n_steps: int, vocabulary: LmVocabulary, wanted: slice, skip: int = 0
+) -> Iterator[LmBatch]:
+    """Cut sentences into windows until there are none left.
+
+    Args:
+        sentences: each goes to the first row that lacks words for its next steps.
+        n_rows: rows B of text.
+        n_steps: S of a window.
+        vocabulary: of the targets.
+        wanted: the rows that a window is made of.
+        skip: so many windows are passed over.
+    """
+    rows = [_Row() for _ in range(n_rows)]
+    exhausted = False
+    for number in count():
+        for row in rows:
+            while len(row) < n_steps and not exhausted:
+                sentence = next(sentences, None)
+                exhausted = sentence is None
+                if sentence is not None:
+                    row.append(sentence)
+        if not any(rows):
+            return
+        cuts = [row.take(n_steps) for row in rows]
+        if number >= skip:
+            yield _window(cuts[wanted], n_steps, vocabulary)
+
+
+def _window(cuts: Sequence[Cut], n_steps: int, vocabulary: LmVocabulary) -> LmBatch:
+    fill = [[words + [END_SENTENCE] * (n_steps - len(words)) for words in cut] for cut in cuts]
+    inputs = [w for direction in (0, 2) for cut in fill for w in cut[direction]]
+    targets = [w for direction in (1, 3) for cut in fill for w in cut[direction]]
+    distinct = {word: k for k, word in enumerate(dict.fromkeys(inputs))}
+    shape = (2, len(cuts), n_steps)
+
+    def steps_first(ids: list[int]) -> Tensor:
+        return torch.from_numpy(np.array(ids, dtype=np.int64).reshape(shape)).transpose(1, 2).contiguous()
+
+    lengths = torch.tensor([len(cut[0]) for cut in cuts])
+    return LmBatch(
+        char_ids=character_id_table(list(distinct), extra=_FILLING),
+        words=steps_first([distinct[w] for w in inputs]),
+        targets=steps_first([vocabulary[w] for w in targets]),
+        real=torch.arange(n_steps).unsqueeze(1) < lengths,
+    )
+
+
+class _Row:
+    """The text waiting in one row: inputs and targets of the forward and of the backward direction."""
+
+    def __init__(self) -> None:
+        self.parts: Cut = ([], [], [], [])
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def append(self, sentence: list[str]) -> None:
+        forward = [BEGIN_SENTENCE, *sentence, END_SENTENCE]
+        backward = forward[::-1]
+        for part, words in zip(self.parts, (forward[:-1], forward[1:], backward[:-1], backward[1:]), strict=True):
+            part.extend(words)
+
+    def take(self, n: int) -> Cut:
+        cut = tuple(part[:n] for part in self.parts)
+        self.parts = tuple(part[n:] for part in self.parts)  # type: ignore[assignment]
+        return cut  # type: ignore[return-value]

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, remark_on_cut
 from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM, State
+from elmo_tasks.bilm.memory import Memory
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.pack import Packing
 from elmo_tasks.bilm.weights import find_files, read_weights, write_weights
 from elmo_tasks.encoders.base import batches_by_length, digest_of
-from elmo_tasks.errors import UserError
 
 BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
-STATES = ("reset", "carry", "warm")
 
 _BATCH_POSITIONS = 8192  # positions of one batch of sentences of similar length
 _CHUNK_FLOATS = 32_000_000  # gates of one stretch of steps: 128 MB
@@ -67,9 +66,8 @@ class BiLM(nn.Module):
             )
             for _ in range(options.n_layers)
         )
-        self._warm: list[State] | None = None
+        self._memory = Memory()
         self.warm_digest: str | None = None
-        self._carried: list[State] | None = None
         self._digest: str | None = None
         self._warns_of_cut = True
 
@@ -128,9 +126,7 @@ class BiLM(nn.Module):
         Returns:
             float ``[L, T, D]`` for each sentence, in order.
         """
-        if state not in STATES:
-            raise UserError(f"bilm.state must be one of {', '.join(STATES)}, found {state!r}")
-        start = self._initial_states(len(sentences), state)
+        start = self._memory.begin(self.initial_states(len(sentences)), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
         if encode is None and self._warns_of_cut and (remark := remark_on_cut(word_rows)):
@@ -150,7 +146,7 @@ class BiLM(nn.Module):
             for row, layers in zip(rows, batch, strict=True):
                 results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
             if state == "carry":
-                self._remember(rows, final)
+                self._memory.remember(rows, final)
         return results
 
     @torch.no_grad()
@@ -189,12 +185,12 @@ class BiLM(nn.Module):
         for sentence in sentences:
             self.layers([sentence], state="carry")
             sha.update(json.dumps(list(sentence)).encode())
-        self._warm, self._carried = self._carried, None
+        self._memory.keep_as_warm()
         self.warm_digest = sha.hexdigest()[:16]
 
     def forget(self) -> None:
         """Start ``carry`` afresh."""
-        self._carried = None
+        self._memory.carried = None
 
     def _in_stretches(
         self, lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State
@@ -215,29 +211,6 @@ class BiLM(nn.Module):
     def _products(self) -> torch.autocast:
         device = self.encoder.characters.device.type
         return torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16")
-
-    def _initial_states(self, n_rows: int, policy: str) -> list[State]:
-        states = self.initial_states(n_rows)
-        if policy == "warm":
-            if self._warm is None:
-                raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
-            for state, warm in zip(states, self._warm, strict=True):
-                for part, fixed in zip(state, warm, strict=True):
-                    part.copy_(fixed[:, :1].expand_as(part))
-        if policy == "carry" and self._carried is not None:
-            n = min(n_rows, self._carried[0][0].shape[1])
-            for state, carried in zip(states, self._carried, strict=True):
-                for part, kept in zip(state, carried, strict=True):
-                    part[:, :n] = kept[:, :n]
-        if policy == "carry" and (self._carried is None or n_rows > self._carried[0][0].shape[1]):
-            self._carried = [(h.clone(), c.clone()) for h, c in states]
-        return states
-
-    def _remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
-        assert self._carried is not None
-        for carried, final in zip(self._carried, finals, strict=True):
-            for kept, part in zip(carried, final, strict=True):
-                kept[:, rows] = part
 
 
 def _rows_of(states: Sequence[State], rows: Sequence[int]) -> list[State]:

@@ -1,0 +1,67 @@
+"""The three state policies of a biLM: where each sentence starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elmo_tasks.bilm.lstm import State
+from elmo_tasks.errors import UserError
+
+POLICIES = ("reset", "carry", "warm")
+
+
+class Memory:
+    """What a biLM remembers between calls.
+
+    Attributes:
+        warm: the fixed state of ``warm``, in row 0 of each LSTM layer's.
+        carried: for ``carry``, where each row ended, by LSTM layer.
+    """
+
+    def __init__(self) -> None:
+        self.warm: list[State] | None = None
+        self.carried: list[State] | None = None
+
+    def begin(self, zeros: list[State], policy: str) -> list[State]:
+        """Where the rows of a call start.
+
+        Args:
+            zeros: a state of zeros for each LSTM layer, which is filled.
+            policy: ``reset``, ``warm`` or ``carry``.
+
+        Raises:
+            UserError: for another policy, or for ``warm`` without a state.
+        """
+        if policy not in POLICIES:
+            raise UserError(f"bilm.state must be one of {', '.join(POLICIES)}, found {policy!r}")
+        if policy == "warm":
+            self._fill_with_warm(zeros)
+        elif policy == "carry":
+            self._fill_with_carried(zeros)
+        return zeros
+
+    def remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
+        """Keep where some rows ended, by LSTM layer, for the next call with ``carry``."""
+        assert self.carried is not None
+        for carried, final in zip(self.carried, finals, strict=True):
+            for kept, part in zip(carried, final, strict=True):
+                kept[:, rows] = part
+
+    def keep_as_warm(self) -> None:
+        """What was carried is the fixed state from now on."""
+        self.warm, self.carried = self.carried, None
+
+    def _fill_with_warm(self, states: list[State]) -> None:
+        if self.warm is None:
+            raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
+        for state, warm in zip(states, self.warm, strict=True):
+            for part, fixed in zip(state, warm, strict=True):
+                part.copy_(fixed[:, :1].expand_as(part))
+
+    def _fill_with_carried(self, states: list[State]) -> None:
+        for k, carried in enumerate(self.carried or ()):
+            for part, kept in zip(states[k], carried, strict=True):
+                n = min(part.shape[1], kept.shape[1])
+                part[:, :n] = kept[:, :n]
+        if self.carried is None or states[0][0].shape[1] > self.carried[0][0].shape[1]:
+            self.carried = [(h.clone(), c.clone()) for h, c in states]

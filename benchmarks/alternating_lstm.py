@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -19,6 +20,8 @@ from pairs import best_ms, line, print_head
 from torch import Tensor, nn
 
 from elmo_tasks.allocator import keep_large_blocks
+from elmo_tasks.data.conll2012 import read_documents
+from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
 
 SAMPLE = Path(__file__).parents[1] / "elmo_tasks" / "bundled" / "sample" / "srl" / "train.conll"
@@ -133,14 +136,12 @@ def print_text(lengths: Sequence[int], width: int, hidden: int, n_layers: int) -
 
 
 def lengths_of(path: Path) -> list[int]:
-    """Tokens of the first sentences: one a line, or one a block of lines in the columns of CoNLL-2012."""
-    text = path.read_text("utf-8")
+    """Tokens of the first sentences of a text, one a line, or of a CoNLL-2012 file."""
     if path.suffix == ".conll":
-        blocks = ([line for line in block.splitlines() if line[:1] != "#"] for block in text.split("\n\n"))
-        lengths = [len(block) for block in blocks if block]
+        sentences = (sentence.tokens for document in read_documents(path) for sentence in document.sentences)
     else:
-        lengths = [len(sentence.split()) for sentence in text.splitlines() if sentence.split()]
-    return lengths[: N_TEXTS * N_BATCHES]
+        sentences = read_sentences(path)
+    return list(map(len, islice(sentences, N_TEXTS * N_BATCHES)))
 
 
 def main(arguments: list[str]) -> None:

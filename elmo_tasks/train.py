@@ -13,13 +13,7 @@ from omegaconf import DictConfig
 
 from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.build import (
-    build_bilm,
-    build_data,
-    build_elmo,
-    build_start,
-    check_optimizer,
-)
+from elmo_tasks.build import build_bilm, build_data, build_elmo, build_start, check_optimizer
 from elmo_tasks.checkpoint import STATE
 from elmo_tasks.config import validate
 from elmo_tasks.data.wsd import WsdData
@@ -30,14 +24,7 @@ from elmo_tasks.identity import science, slug
 from elmo_tasks.probes import wsd
 from elmo_tasks.processes import count_processes
 from elmo_tasks.progress import silence_lightning
-from elmo_tasks.results import (
-    SCHEMA,
-    fingerprint,
-    finished_row,
-    prepare_folder,
-    provenance,
-    write_json,
-)
+from elmo_tasks.results import SCHEMA, fingerprint, finished_row, prepare_folder, provenance, write_json
 from elmo_tasks.start import Start
 from elmo_tasks.summary import print_summary
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.module import TaskModule
+from elmo_tasks.tensors import write_tensors
 
 
 class KeepBest(pl.Callback):
@@ -73,16 +71,8 @@ class KeepBest(pl.Callback):
         model.load_state_dict(load_file(self.path, device=str(next(model.parameters()).device)))
 
     def _save(self, model: nn.Module) -> None:
-        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-            save_file(tensors, temporary)
-            temporary.replace(self.path)
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{self.path}: the weights cannot be written ({error}); set paths.outputs") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+        write_tensors(self.path, tensors, "the weights")
 
 
 class ScoreDev(pl.Callback):

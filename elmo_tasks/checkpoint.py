@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,12 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint
 from pytorch_lightning.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.start import check_shapes
+from elmo_tasks.tensors import write_tensors
 
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
@@ -134,16 +134,7 @@ class TensorsAndJson(CheckpointIO):
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         tensors: dict[str, Tensor] = {}
         text = json.dumps(_to_json(checkpoint, tensors))
-        path = Path(path)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, temporary, metadata={"state": text, "digest": _digest(text, tensors)})
-            temporary.replace(path)
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{path}: the state cannot be written ({error}); set paths.outputs") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_tensors(Path(path), tensors, "the state", {"state": text, "digest": _digest(text, tensors)})
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         try:

@@ -7,14 +7,13 @@ that it predicts; a folder without them can be a start too, with a new softmax.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from elmo_tasks.bilm.model import BiLM, bundled_folder
@@ -23,6 +22,7 @@ from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.results import write_text
+from elmo_tasks.tensors import write_tensors
 
 SOFTMAX = "softmax.safetensors"
 VOCABULARY = "vocabulary.txt"
@@ -141,14 +141,7 @@ def write_bilm(model: LanguageModel, folder: Path) -> str:
     Returns:
         the digest of the biLM that a task reads from ``folder``.
     """
-    temporary = folder / f".softmax.{os.getpid()}.tmp"
-    try:
-        model.bilm.save(folder, dtype="float16")
-        parts = {name: model.get_parameter(name).detach().cpu().half() for name in _PARTS}
-        save_file(parts, temporary)
-        temporary.replace(folder / SOFTMAX)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{folder}: the biLM cannot be written ({error}); set paths.outputs") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    model.bilm.save(folder, dtype="float16")
+    parts = {name: model.get_parameter(name).detach().cpu().half() for name in _PARTS}
+    write_tensors(folder / SOFTMAX, parts, "the softmax")
     return BiLM.load(folder).digest

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,22 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared")
     return folder
+
+
+@pytest.fixture
+def limited(capsys: pytest.CaptureFixture[str]) -> Callable[[int], AbstractContextManager[None]]:
+    """Within ``limited(n)`` no file grows beyond n bytes, as on a full disk; what pytest captures stays in memory."""
+
+    @contextmanager
+    def limit(n_bytes: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limit
 
 
 class Largest(TorchDispatchMode):

@@ -25,37 +25,41 @@ def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
     Raises:
         UserError: if the files are missing or are not of the size that ``bilm=`` names.
     """
-    is_bilm = "encoder" not in cfg["bilm"]
-    if not is_bilm and "elmo" not in cfg["task"]:
+    if "encoder" in cfg["bilm"] and "elmo" not in cfg["task"]:
         raise UserError(f"task={cfg['task']['name']} trains a biLM, and bilm={cfg['bilm']['name']} is none")
-    if not uses_elmo(cfg):
-        return None
-    return _language_model(cfg) if is_bilm else _other_encoder(cfg)
+    return load_encoder(cfg["bilm"], device_of(cfg)) if uses_elmo(cfg) else None
 
 
-def _language_model(cfg: dict[str, Any]) -> BiLM:
-    name, path = cfg["bilm"]["name"], cfg["bilm"]["path"]
+def load_encoder(bilm: dict[str, Any], device: str) -> Encoder:
+    """What the group ``bilm`` of a configuration names.
+
+    Raises:
+        UserError: as :func:`build_bilm`.
+    """
+    return _other_encoder(bilm, device) if "encoder" in bilm else _language_model(bilm, device)
+
+
+def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
+    name, path, warm_text = bilm["name"], bilm["path"], bilm["warm_text"]
     if path is None and bundled_folder(name) is None:
         raise UserError(
             f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
         )
-    warm_text = cfg["bilm"]["warm_text"]
-    if cfg["bilm"]["state"] == "warm" and warm_text is None and name == "mini_ko":
+    if bilm["state"] == "warm" and warm_text is None and name == "mini_ko":
         raise UserError(
             "bilm.state=warm: the bundled text is English; set bilm.warm_text to a Korean one for bilm=mini_ko"
         )
-    bilm = BiLM.load(path or name)
-    bilm.precision = cfg["bilm"]["precision"]
-    expected = bilm_options(cfg)
-    if bundled_folder(name) is None and bilm.options != expected:
-        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {bilm.options}")
-    if cfg["bilm"]["state"] == "warm":
-        bilm.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
-    return bilm.to(device_of(cfg))
+    model = BiLM.load(path or name)
+    model.precision = bilm["precision"]
+    expected = bilm_options(bilm)
+    if bundled_folder(name) is None and model.options != expected:
+        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {model.options}")
+    if bilm["state"] == "warm":
+        model.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
+    return model.to(device)
 
 
-def _other_encoder(cfg: dict[str, Any]) -> Encoder:
-    bilm = cfg["bilm"]
+def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
     found_and_only = [
         ("state", bilm["state"], "reset"),
         ("precision", bilm["precision"], "float32"),
@@ -66,7 +70,7 @@ def _other_encoder(cfg: dict[str, Any]) -> Encoder:
             raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
     if bilm["path"] is None:
         raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
-    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device_of(cfg))
+    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device)
     return encoder
 
 
@@ -105,9 +109,9 @@ def uses_elmo(cfg: dict[str, Any]) -> bool:
     return "elmo" in cfg["task"] and cfg["elmo"]["placement"] != "none"
 
 
-def bilm_options(cfg: dict[str, Any]) -> BiLMOptions:
+def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
     """The sizes that ``bilm=`` names."""
-    return BiLMOptions.from_json(cfg["bilm"]["options"], source=f"bilm={cfg['bilm']['name']}")
+    return BiLMOptions.from_json(bilm["options"], source=f"bilm={bilm['name']}")
 
 
 def device_of(cfg: dict[str, Any]) -> str:

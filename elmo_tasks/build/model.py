@@ -24,7 +24,7 @@ from elmo_tasks.start import Start, check_shapes, read_start, read_tensors
 def build_start(cfg: dict[str, Any]) -> Start | None:
     """The weights that a biLM's training starts from, if it does not start afresh."""
     init = cfg["task"]["lm"]["init"] if "lm" in cfg["task"] else None
-    return None if init is None else read_start(init, bilm_options(cfg))
+    return None if init is None else read_start(init, bilm_options(cfg["bilm"]))
 
 
 def build_model(
@@ -33,7 +33,7 @@ def build_model(
     """The task model; what depends on data (numbers of labels, the word embedding) is handed to it here."""
     parts: dict[str, Any] = data.model_parts()
     if elmo is None:
-        parts["bilm"] = BiLM(bilm_options(cfg))
+        parts["bilm"] = BiLM(bilm_options(cfg["bilm"]))
     else:
         parts["elmo"] = elmo
     model: nn.Module = make(cfg["task"]["model"], **parts, _convert_="all")

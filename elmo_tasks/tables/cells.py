@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 from dataclasses import dataclass
-from typing import Any
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.report.check import moment
+from elmo_tasks.tables.at_hand import bilm_at_hand, data_at_hand
 from elmo_tasks.tables.paper import Value
 from elmo_tasks.tables.rows import Row, Rows
-from elmo_tasks.tables.settings import NO_ROOT, REPO, Setting
+from elmo_tasks.tables.settings import Setting
 
 MARKS = {
     "a": "fewer seeds than asked for",
@@ -82,8 +81,8 @@ class Cell:
 
     @property
     def bilm_digest(self) -> str | None:
-        """Of the biLM's weights, the same for all rows; None without rows, and where no biLM takes part."""
-        return next((row["bilm"]["digest"] for row in self.rows.values() if row["bilm"]), None)
+        """Of the biLM's weights that were read, or started from, the same for all rows; None where there are none."""
+        return next((_inputs(row)[1] for row in self.rows.values()), None)
 
 
 def find_cell(
@@ -99,7 +98,7 @@ def find_cell(
     """The rows of a setting that have a score on ``split``, one for each seed.
 
     Rows of other data files or other biLM weights under the same names are never averaged: the files at hand decide
-    which ones count (those of ``data.root``, ``bilm.path`` or the package, if they were given), else the newest row.
+    which ones count (those that ``data.root`` and ``bilm.path`` name), else the newest row.
 
     Args:
         rows: that were read.
@@ -119,7 +118,7 @@ def find_cell(
     else:
         candidates = [row for row in asked if "ensemble" not in row and row["seed"] in seeds]
     candidates.sort(key=moment)
-    data, bilm = _data_at_hand(setting), bilm or _bilm_at_hand(setting)
+    data, bilm = data_at_hand(setting), bilm or bilm_at_hand(setting)
     kept = [row for row in candidates if data in (None, _inputs(row)[0]) and bilm in (None, _inputs(row)[1])]
     kept = [row for row in kept if _inputs(row) == _inputs(kept[-1])]
     chosen = {0 if ensemble else row["seed"]: row for row in kept}
@@ -146,43 +145,11 @@ def find_cell(
 
 
 def _inputs(row: Row) -> tuple[str, str | None, str | None]:
-    """Digests of what a run read: data files, biLM weights, and the text that warmed the biLM up."""
-    bilm = row["bilm"] or {}
+    """Digests of what a run read: data files, biLM weights (its start's), and the text that warmed the biLM up."""
+    bilm = row["bilm"] or row.get("start") or {}
     return row["data"]["digest"], bilm.get("digest"), bilm.get("warm")
 
 
 def _is_cut(row: Row, split: str) -> bool:
     parts = [row["data"].get(name, {}) for name in ("train", split)]
     return any(part.get("used") != part.get("original") for part in parts)
-
-
-def _data_at_hand(setting: Setting) -> str | None:
-    """Digest of the data files that the setting names; None where it leaves them open.
-
-    Raises:
-        UserError: if a folder that it names is not there.
-    """
-    root, files = setting.config["data"]["root"], setting.config["task"].get("files")
-    return None if root in (None, NO_ROOT) or files is None else _data_digest(root, tuple(sorted(files.items())))
-
-
-def _bilm_at_hand(setting: Setting) -> str | None:
-    """As above, for the biLM."""
-    config = setting.config
-    takes_part = "elmo" in config["task"] and config["elmo"]["placement"] != "none"
-    return _bilm_digest(config["bilm"]["path"]) if takes_part and config["bilm"]["path"] is not None else None
-
-
-@functools.cache
-def _data_digest(root: str, files: tuple[tuple[str, Any], ...]) -> str:
-    from elmo_tasks.data.source import Files
-
-    bundled = REPO / "elmo_tasks" / "bundled" / "sample"
-    return Files(str(bundled) if root == "bundled" else root, dict(files)).digest
-
-
-@functools.cache
-def _bilm_digest(path: str) -> str:
-    from elmo_tasks.bilm import BiLM  # torch takes seconds to import
-
-    return BiLM.load(path).digest

@@ -86,7 +86,7 @@ def _write(filled: list[Filled], request: Request) -> bool:
 
 
 def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:
-    """What the rows say now, and what they lack.
+    """What the rows say now, and what they lack if that was asked.
 
     Raises:
         UserError: if none of the declarations has a line of the chosen tasks.
@@ -97,6 +97,8 @@ def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list
     if not cells:
         titles = "; ".join(one.grid.title for one in filled)
         raise UserError(f"tasks={','.join(sorted(request.choice.tasks))}: no line of that task in: {titles}")
+    if not request.missing and not request.run:
+        return filled, []
     return filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
 
 

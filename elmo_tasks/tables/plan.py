@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_tasks.identity import slug
+from elmo_tasks.tables.at_hand import bundled_at_hand
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.settings import Setting
@@ -51,7 +52,7 @@ class Job:
 
 
 def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:
-    """What has to be run so that no seed of any cell is missing; ensembles stand last, behind their members.
+    """What has to be run so that no seed of any cell is due; ensembles stand last, behind their members.
 
     Args:
         cells: of one table or more; a run that several of them need is one job.
@@ -62,10 +63,10 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
     cells = list(cells)
     runs: dict[tuple[str, int], Job] = {}
     for cell in cells:
-        if cell.needs_weights or (cell.ensemble and cell.missing):
+        if cell.needs_weights or (cell.ensemble and due(cell)):
             wanted = _without_weights(cell, rows, store)
         else:
-            wanted = dict.fromkeys(() if cell.ensemble else cell.missing, False)
+            wanted = dict.fromkeys(() if cell.ensemble else due(cell), False)
         for seed, force in wanted.items():
             before = runs.get((cell.setting.key, seed))
             test = (cell.split == "test" and not cell.ensemble) or (before is not None and before.test)
@@ -73,20 +74,30 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
             runs[cell.setting.key, seed] = Job(cell.setting, (seed,), test=test, force=force)
     ensembles: dict[tuple[str, tuple[int, ...]], Job] = {}
     for cell in cells:
-        if cell.ensemble and cell.missing:
+        if cell.ensemble and due(cell):
             before = ensembles.get((cell.setting.key, cell.seeds))
             test = cell.split == "test" or (before is not None and before.test)
             ensembles[cell.setting.key, cell.seeds] = Job(cell.setting, cell.seeds, ensemble=True, test=test)
     return [*(_together(runs.values()) if together else runs.values()), *ensembles.values()]
 
 
+def due(cell: Cell) -> tuple[int, ...]:
+    """Seeds (0 for an ensemble) that a run of today would bring: those without a row, and all of them if the rows are
+    of weights that were bundled under the biLM's name before.
+    """
+    if not cell.rows or bundled_at_hand(cell.setting) in (None, cell.bilm_digest):
+        return cell.missing
+    return (0,) if cell.ensemble else cell.seeds
+
+
 def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
     """Runs without row or weights here; whether a finished row is in the way."""
     members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)
+    to_be_made = due(members)
     runs = Path(cell.setting.config["paths"]["outputs"]) / "runs"
     wanted = {}
     for seed in cell.seeds:
-        run_id = members.rows[seed]["run_id"] if seed in members.rows else ""
+        run_id = "" if seed in to_be_made else members.rows[seed]["run_id"]
         has_row = (store / f"{run_id}.json").is_file()
         if cell.needs_weights or not (has_row and (runs / run_id / "model.safetensors").is_file()):
             wanted[seed] = has_row

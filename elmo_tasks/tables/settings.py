@@ -90,7 +90,8 @@ def _bilm(config: dict[str, Any]) -> dict[str, Any] | None:
     if "elmo" in config["task"] and config["elmo"]["placement"] == "none":
         return None
     bilm = config["bilm"]
-    own = {key: bilm[key] for key in ("name", "state", "warm_text", "options")}
+    own = {key: bilm[key] for key in ("name", "state", "options")}
+    own["warm_text"] = bilm.get("warm_text")  # other encoders have none
     own |= {"dtype": bilm["store"]["dtype"], "bundled": bilm["path"] is None}
     precision = bilm.get("precision", "float32")  # the only one before there was a choice
     return own if precision == "float32" else own | {"precision": precision}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bundled import mini
 
 from elmo_tasks.report.check import metrics
 from elmo_tasks.tables.settings import setting
@@ -41,7 +42,7 @@ def write(tmp_path: Path) -> Write:
             "scale": config["scale"]["name"],
             "commit": "c0ffee",
             "dirty": False,
-            "bilm": {"name": "mini", "digest": "b1", "state": "reset", "dtype": "float16", "warm": None}
+            "bilm": {"name": "mini", "digest": mini(), "state": "reset", "dtype": "float16", "warm": None}
             if plugged
             else None,
             "data": {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from elmo_tasks.build import build_bilm
 from elmo_tasks.errors import UserError
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.rows import read_rows
@@ -96,6 +97,31 @@ def test_weights_at_hand_decide_which_rows_count(tmp_path: Path, write: Any, tin
     write(NER, named, seed=1, dev=80.0, bilm=bilm | {"digest": tiny_bilm.digest})
     assert cell(tmp_path, NER, named, n=1).values == {1: 80.0}
     assert cell(tmp_path, NER, n=1).values == {}  # that is the bundled one
+
+
+def test_a_precision_is_part_of_the_weights_at_hand(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:
+    tiny_bilm.save(tmp_path / "bilm")
+    named = (NER, f"bilm.path={tmp_path / 'bilm'}", "bilm.precision=bfloat16")
+    tiny_bilm.precision = "bfloat16"
+    bilm = {"name": "mini", "digest": tiny_bilm.digest, "state": "reset", "dtype": "float16", "warm": None}
+    write(*named, seed=1, dev=80.0, bilm=bilm)
+    assert cell(tmp_path, *named, n=1).values == {1: 80.0}
+
+
+def test_another_encoder_at_hand_decides_which_rows_count_too(
+    tmp_path: Path, write: Any, cove_files: tuple[Path, Path], hf_folder: Any
+) -> None:
+    weights, words = cove_files
+    sizes = (f"bilm.options.words.path={words}", "bilm.options.words.dim=5", "bilm.options.lstm.dim=5")
+    cove = (NER, "bilm=cove", f"bilm.path={weights}", *sizes)
+    bert = (NER, "bilm=hf", f"bilm.path={hf_folder('bert')}")
+    for named in (cove, bert):
+        encoder = build_bilm(setting(("data=local", *named)).config)
+        assert encoder is not None
+        bilm = {"name": named[1][5:], "digest": encoder.digest, "state": "reset", "dtype": "float16", "warm": None}
+        write(*named, seed=1, dev=80.0, bilm=bilm)
+        write(*named, seed=1, dev=10.0, bilm=bilm | {"digest": "other"})
+        assert cell(tmp_path, *named, n=1).values == {1: 80.0}
 
 
 def test_marks_tell_what_a_reader_must_know(tmp_path: Path, write: Any) -> None:

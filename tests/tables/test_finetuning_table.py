@@ -3,6 +3,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bundled import mini, start_from_mini
+
 from elmo_tasks.tables import FineTuning, Line
 from elmo_tasks.tables.command import execute, read_request
 from elmo_tasks.tables.fill import Filled, fill
@@ -26,7 +28,7 @@ def missing(tmp_path: Path, capsys: Any) -> list[str]:
     return [line.replace(common, "").replace(" data.root=DIR", "") for line in capsys.readouterr().out.splitlines()]
 
 
-def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
+def write_tuned(write: Any, digest: str = "tuned", start: str = "", **other: Any) -> None:
     write(
         *LM,
         run_id="lm",
@@ -37,7 +39,7 @@ def write_tuned(write: Any, digest: str = "tuned", **other: Any) -> None:
         exported={"folder": "runs/lm/bilm", "digest": digest},
         elmo=None,
         bilm=None,
-        start={"init": "mini", "digest": "b1", "softmax": "restored"},
+        start={"init": "mini", "digest": start or start_from_mini(), "softmax": "restored"},
         data={"name": "local", "digest": "t1", "vocabulary": 50, "train": {"positions": 100}, "dev": {}},
         **other,
     )
@@ -51,7 +53,7 @@ def write_task(write: Any, *overrides: str, digest: str, scores: tuple[float, ..
 
 def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) -> None:
     write_tuned(write)
-    write_task(write, NER, digest="b1", scores=(80.0, 82.0))
+    write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
     grid = filled(tmp_path).grid
     assert grid.header[1:] == ["perplexity before", "perplexity after", "score before", "score after", "increase"]
@@ -63,7 +65,7 @@ def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) 
 
 def test_the_increase_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: Any) -> None:
     write_tuned(write)
-    write_task(write, NER, digest="b1", scores=(80.0, 82.0, 81.0, 10.0))
+    write_task(write, NER, digest=mini(), scores=(80.0, 82.0, 81.0, 10.0))
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0, 86.0))
     table = replace(TABLE, seeds=4)
     grid = fill(table, read_rows([tmp_path / "rows"]), Choice(("data=local",))).grid
@@ -75,6 +77,16 @@ def test_scores_of_a_bilm_that_was_fine_tuned_another_time_do_not_count(tmp_path
     write_task(write, *TUNED, digest="earlier", scores=(83.0, 84.0))
     write_tuned(write)
     assert filled(tmp_path).grid.lines[0][4:] == ["missing [f]", "missing"]
+
+
+def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
+    tmp_path: Path, write: Any, capsys: Any
+) -> None:
+    write_tuned(write, start="before")
+    write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
+    (tmp_path / "runs" / "lm" / "bilm").mkdir(parents=True)
+    assert f"{' '.join(LM)} seed=1" in missing(tmp_path, capsys)
+    assert filled(tmp_path).grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
 
 
 def test_nothing_is_made_up_where_there_is_no_row(tmp_path: Path) -> None:
@@ -89,7 +101,7 @@ def test_the_task_with_the_new_bilm_is_asked_for_once_it_is_here(
     lm, folder = f"{' '.join(LM)} seed=1", tmp_path / "runs" / "lm" / "bilm"
     assert missing(tmp_path, capsys) == [lm, f"{NER} seed=1", f"{NER} seed=2"]
     write_tuned(write)
-    write_task(write, NER, digest="b1", scores=(80.0, 82.0))
+    write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
     assert missing(tmp_path, capsys) == [f"{lm} force=true"]  # only its row is here
     folder.mkdir(parents=True)
     assert missing(tmp_path, capsys) == [f"{' '.join(TUNED)} seed={seed}" for seed in (1, 2)]

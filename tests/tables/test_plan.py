@@ -13,6 +13,7 @@ import pytest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.tables import Column, Line, Table, command, jobs
+from elmo_tasks.tables.cells import find_cell
 from elmo_tasks.tables.command import execute, read_request
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.plan import Job, plan
@@ -62,6 +63,35 @@ def test_what_is_there_is_not_missing(tmp_path: Path, write: Any, capsys: Any) -
     ]
     write(NER, NONE, seed=1)
     assert commands(tmp_path, TABLE, capsys=capsys) == ["nothing is missing"]
+
+
+def test_runs_of_weights_that_were_bundled_before_are_due_again_and_shown_until_then(
+    tmp_path: Path, write: Any, capsys: Any
+) -> None:
+    before = {"name": "mini", "digest": "before", "state": "reset", "dtype": "float16", "warm": None}
+    for seed in (1, 2):
+        write(NER, NONE, seed=seed)
+        write(NER, seed=seed, dev=80.0, test=80.0, bilm=before)
+    common = "python run.py data=local task=ner data.root=DIR"
+    assert commands(tmp_path, TABLE, capsys=capsys) == [f"{common} seed=1", f"{common} seed=2"]
+    cell = find_cell(read_rows([tmp_path / "rows"]), setting(("data=local", NER)), split="dev", seeds=(1, 2))
+    assert cell.values == {1: 80.0, 2: 80.0}
+    write(NER, seed=2, dev=81.0)
+    assert commands(tmp_path, TABLE, capsys=capsys) == [f"{common} seed=1"]
+
+
+def test_an_ensemble_of_weights_that_were_bundled_before_is_due_again_with_its_members(
+    tmp_path: Path, write: Any, capsys: Any
+) -> None:
+    before = {"name": "mini", "digest": "before", "state": "reset", "dtype": "float16", "warm": None}
+    for seed in (1, 2):
+        write(NER, seed=seed, bilm=before, run_id=f"r{seed}")
+        (tmp_path / "runs" / f"r{seed}").mkdir(parents=True)
+        (tmp_path / "runs" / f"r{seed}" / "model.safetensors").touch()
+    write(NER, seed=None, test=85.0, ensemble={"seeds": [1, 2], "members": []}, bilm=before)
+    common = "python run.py data=local task=ner data.root=DIR"
+    members = [f"{common} seed=1", f"{common} seed=2"]
+    assert commands(tmp_path, ENSEMBLE, capsys=capsys) == [*members, f"{common} 'ensemble=[1,2]' test=true"]
 
 
 def test_a_run_that_two_tables_need_is_one_command_and_opens_the_test_set_if_one_of_them_does(

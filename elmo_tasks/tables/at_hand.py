@@ -1,0 +1,69 @@
+"""Digests of the files at hand: they say which rows count, and which runs would end in other numbers today."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from elmo_tasks.tables.settings import NO_ROOT, REPO, Setting
+
+
+def data_at_hand(setting: Setting) -> str | None:
+    """Digest of the data files that a setting names; None where it leaves them open.
+
+    Raises:
+        UserError: if a folder that it names is not there.
+    """
+    root, files = setting.config["data"]["root"], setting.config["task"].get("files")
+    return None if root in (None, NO_ROOT) or files is None else _data_digest(root, tuple(sorted(files.items())))
+
+
+def bilm_at_hand(setting: Setting) -> str | None:
+    """As above, for the biLM, or the encoder in its place, that ``bilm.path`` names."""
+    bilm = setting.config["bilm"]
+    return _encoder_digest(_text(bilm)) if _reads_layers(setting) and bilm["path"] is not None else None
+
+
+def bundled_at_hand(setting: Setting) -> str | None:
+    """Digest of the bundled weights that a run of the setting would read, or start from; None if it reads none."""
+    from elmo_tasks.bilm.model import bundled_folder  # torch takes seconds to import
+
+    bilm, task = setting.config["bilm"], setting.config["task"]
+    if _reads_layers(setting):
+        is_bundled = bilm["path"] is None and bundled_folder(bilm["name"]) is not None
+        return _encoder_digest(_text(bilm)) if is_bundled else None
+    init = task["lm"]["init"] if "lm" in task else None
+    return None if init is None or bundled_folder(init) is None else _start_digest(init, _text(bilm))
+
+
+def _reads_layers(setting: Setting) -> bool:
+    return "elmo" in setting.config["task"] and setting.config["elmo"]["placement"] != "none"
+
+
+def _text(bilm: dict[str, Any]) -> str:
+    """The group ``bilm`` of a configuration as a key of a cache; warming a biLM up does not change its digest."""
+    return json.dumps(bilm | {"state": "reset"})
+
+
+@functools.cache
+def _data_digest(root: str, files: tuple[tuple[str, Any], ...]) -> str:
+    from elmo_tasks.data.source import Files
+
+    bundled = REPO / "elmo_tasks" / "bundled" / "sample"
+    return Files(str(bundled) if root == "bundled" else root, dict(files)).digest
+
+
+@functools.cache
+def _encoder_digest(bilm: str) -> str:
+    from elmo_tasks.build.encoder import load_encoder
+
+    return load_encoder(json.loads(bilm), "cpu").digest
+
+
+@functools.cache
+def _start_digest(init: str, bilm: str) -> str:
+    from elmo_tasks.build.encoder import bilm_options
+    from elmo_tasks.start import read_start
+
+    return read_start(init, bilm_options(json.loads(bilm))).digest

@@ -1,0 +1,19 @@
+"""Digests of what is bundled today: rows that have them are not due again."""
+
+import functools
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.build import build_start
+from elmo_tasks.tables.settings import setting
+
+
+@functools.cache
+def mini() -> str:
+    return BiLM.load("mini").digest
+
+
+@functools.cache
+def start_from_mini() -> str:
+    start = build_start(setting(("task=lm", "task.lm.init=mini")).config)
+    assert start is not None
+    return start.digest

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from other_device import AWAY, here, other_device, sent_away
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -279,6 +280,30 @@ def test_a_mix_learns_what_its_name_says(build, task, mix, learned):
     built.loss(built.batch()).backward()
     for part in built.model.elmo.mixes.values():
         assert {name for name, p in part.named_parameters() if p.grad is not None and p.grad.any()} == learned
+
+
+@every_task
+@pytest.mark.parametrize("placement", ["none", "both"])
+@pytest.mark.parametrize("training", [False, True])
+def test_on_another_device_everything_is_made_there_and_the_numbers_are_the_same(build, task, placement, training):
+    built = build(task, placement)
+    built.model.train(training)
+    losses, gradients, predictions = [], [], []
+    for where in ("cpu", AWAY):
+        with other_device():
+            model = built.model if where == "cpu" else sent_away(built.model)
+            batch = built.batch().to(where)
+            torch.manual_seed(3)
+            loss = model.loss(model(batch), batch)
+            loss.backward()
+            with torch.no_grad():
+                predictions.append(model.eval().decode(model(batch), batch))
+        losses.append(here(loss).detach())
+        gradients.append({name: here(p.grad) for name, p in model.named_parameters() if p.grad is not None})
+    assert predictions[1] == predictions[0]
+    if not training:  # with dropout a device has random numbers of its own
+        torch.testing.assert_close(losses[1], losses[0])
+        torch.testing.assert_close(gradients[1], gradients[0])
 
 
 def is_plain(value: Any) -> bool:

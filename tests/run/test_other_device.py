@@ -1,0 +1,106 @@
+"""Everything that runs on a GPU makes its tensors there, seen without one; task models are in the contract test."""
+
+import pytest
+import torch
+from other_device import AWAY, MixedDevicesError, Shell, here, other_device, sent_away
+from torch import nn
+from torch.nn import functional as F
+
+from elmo_tasks.build import build_data, build_model
+from elmo_tasks.config import validate
+from elmo_tasks.encoders.cove import CoVe
+from elmo_tasks.encoders.hf import HuggingFace
+
+SENTENCES = [["the", "cat", "sat", "."], ["Paris"], [], ["a", "word", "of", "many", "characters"], ["the", "the"]]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda away, near: away + near,
+        lambda away, near: near @ away,
+        lambda away, near: torch.cat([away, near]),
+        lambda away, near: F.embedding(near.long(), away),
+        lambda away, near: away.index_select(0, near[0].long()),
+        lambda away, near: torch.where(near > 0, away, away),
+        lambda away, near: near[away.long()],
+        lambda away, near: away.numpy(),
+    ],
+)
+def test_what_fails_on_a_gpu_fails_here(operation):
+    near = torch.ones(2, 2)
+    with other_device(), pytest.raises(MixedDevicesError):
+        operation(near.to(AWAY), near)
+
+
+def test_what_a_gpu_takes_from_the_cpu_is_taken_here():
+    near = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with other_device():
+        away = near.to(AWAY)
+        assert (away + torch.tensor(1.0)).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert away[torch.tensor([1, 0])].tolist() == [[3.0, 4.0], [1.0, 2.0]]
+        assert away[:, [1, 0]].tolist() == [[2.0, 1.0], [4.0, 3.0]]
+        assert away.sum().item() == 10
+        made = torch.zeros(2, device=away.device).copy_(near[0])
+        assert isinstance(made, Shell)
+        assert torch.tensor([7, 8], device=AWAY).tolist() == [7, 8]
+        assert torch.equal(away.cpu(), near)
+
+
+def test_gradients_are_made_away_too():
+    layer, x = nn.LSTM(3, 2, batch_first=True), torch.randn(2, 4, 3)
+    layer(x)[0].sum().backward()
+    with other_device():
+        away = sent_away(layer)
+        away.zero_grad()
+        away(x.to(AWAY))[0].sum().backward()
+    for name, parameter in layer.named_parameters():
+        assert isinstance(away.get_parameter(name).grad, Shell)
+        torch.testing.assert_close(here(away.get_parameter(name).grad), parameter.grad)
+
+
+@pytest.mark.parametrize("state", ["reset", "carry", "warm"])
+def test_a_bilm(tiny_bilm, state):
+    found = []
+    for bilm in (tiny_bilm, sent_away(tiny_bilm)):
+        with other_device():
+            if state == "warm":
+                bilm.warm_up([["a", "text"], ["."]])
+            batches = [bilm.layers(SENTENCES[:3], state), bilm.layers(SENTENCES[2:], state)]
+        found.append(here(batches))
+    for near, away in zip(*found, strict=True):
+        torch.testing.assert_close(away, near)
+
+
+def test_the_training_of_a_bilm(composed):
+    cfg = validate(composed("task=lm", "data=sample", "task.data.batch_size=4"))
+    data = build_data(cfg)
+    data.read()
+    model = build_model(cfg, data, None)
+    batch = next(iter(data.batches("dev")))
+    nll = []
+    for where in ("cpu", AWAY):
+        with other_device():
+            moved, each = batch.to(where), model if where == "cpu" else sent_away(model)
+            each.eval()
+            out = each(moved)
+            nll.append(here(each.decode(out, moved).detach()))
+            each.train()
+            for _window in range(2):
+                each.loss(each(moved), moved).backward()
+    torch.testing.assert_close(nll[1], nll[0])
+    assert all(isinstance(p.grad, Shell) for p in each.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("kind", ["cove", "bert", "gpt2"])
+def test_other_encoders(kind, cove_files, hf_folder):
+    if kind == "cove":
+        weights, words = cove_files
+        options = {"words": {"path": str(words), "dim": 5, "lowercase": False}, "lstm": {"dim": 5, "n_layers": 2}}
+        encoder = CoVe.load(path=str(weights), **options)
+    else:
+        encoder = HuggingFace.load(path=str(hf_folder(kind)), pieces="mean", window=8)
+    near = encoder.layers(SENTENCES)
+    with other_device():
+        away = here(sent_away(encoder).layers(SENTENCES))
+    torch.testing.assert_close(away, near)

@@ -99,8 +99,10 @@ def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
     card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
     records = REPO / "experiments" / "bilm_mini"
     first = [line.split(",") for line in (records / "first_run_dev.csv").read_text().splitlines()[1:]]
-    second = json.loads((records / "second_run.json").read_text())
-    assert_perplexities(card, [float(line[1]) for line in first], second)
+    second, third = (json.loads((records / f"{name}_run.json").read_text()) for name in ("second", "third"))
+    assert_curve(card, [float(line[1]) for line in first], second)
+    assert_curve(card, [], third)
+    assert_final(card, third)
 
 
 def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
@@ -109,13 +111,17 @@ def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -
         json.loads((REPO / "experiments" / "bilm_mini_ko" / f"{name}_run.json").read_text())
         for name in ("first", "second")
     )
-    assert_perplexities(card, [point["dev"]["perplexity"] for point in first["curve"]], second)
+    assert_curve(card, [point["dev"]["perplexity"] for point in first["curve"]], second)
+    assert_final(card, second)
 
 
-def assert_perplexities(card: str, first: list[float], second: dict[str, Any]) -> None:
-    curve = first + [point["dev"]["perplexity"] for point in second["curve"]]
+def assert_curve(card: str, before: list[float], row: dict[str, Any]) -> None:
+    curve = before + [point["dev"]["perplexity"] for point in row["curve"]]
     assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card
-    final = second["scores"]["dev"]
+
+
+def assert_final(card: str, row: dict[str, Any]) -> None:
+    final = row["scores"]["dev"]
     assert f"forward {final['forward']:.1f}, backward {final['backward']:.1f}, mean {final['perplexity']:.1f}" in card
 
 

@@ -105,6 +105,15 @@ def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
     assert_final(card, third)
 
 
+def test_the_card_of_the_bundled_bilm_gives_its_perplexities_by_kind_of_text() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
+    rows = [json.loads(path.read_text()) for path in (REPO / "experiments" / "rows").glob("lm-local-cpu-mini-*.json")]
+    by_text = {row["config"]["task"]["lm"]["text"]: row for row in rows}
+    for text, corpus in {"snli": "SNLI", "sst5": "SST-5", "ner": "CoNLL-2003", "squad": "SQuAD"}.items():
+        before, after = by_text[text]["before"]["perplexity"], by_text[text]["scores"]["dev"]["perplexity"]
+        assert f"({corpus}) | {before:.1f} | {after:.1f} |" in card
+
+
 def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
     card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
     first, second = (

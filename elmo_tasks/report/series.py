@@ -5,6 +5,7 @@ Dev scores throughout, which every row has; ensembles are left to the tables.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -16,7 +17,7 @@ from elmo_tasks.report.rows import Row
 
 @dataclass(frozen=True)
 class Point:
-    """Mean and sample standard deviation (0 for a single seed) of n seeds at x."""
+    """Mean and sample standard deviation (0 for a single seed) of n seeds at x; both NaN without any (:func:`gap`)."""
 
     x: float
     mean: float
@@ -45,6 +46,11 @@ class Panel:
 def point(x: float, values: list[float]) -> Point:
     """A point from the seeds' values."""
     return Point(x, statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def gap(x: float) -> Point:
+    """Where a number is still missing: a line breaks there and does not run straight over it."""
+    return Point(x, math.nan, math.nan, 0)
 
 
 def by_share(rows: Iterable[Row]) -> list[Panel]:

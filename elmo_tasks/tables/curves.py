@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from elmo_tasks.report.series import Curve, Panel, Point, point
+from elmo_tasks.report.series import Curve, Panel, Point, gap, point
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.measure import Measured
 from elmo_tasks.tables.rows import Row
@@ -30,15 +30,23 @@ def panels_of(measured: Measured) -> list[Panel]:
         curves = []
         for column in measured.table.scores():
             cells = {
-                line.x: cell
+                line.x: measured.cells[line.label, column.label]
                 for line in measured.lines
                 if line.curve == group and line.x is not None
-                if (cell := measured.cells[line.label, column.label]).rows
             }
-            points = [point(x, list(cells[x].values.values())) for x in sorted(cells)]
-            curves += _curves(column.label, list(cells.values()), points)
+            with_rows = [cell for cell in cells.values() if cell.rows]
+            curves += _curves(column.label, with_rows, _along(cells))
         panels += _panels(group, curves)
     return panels
+
+
+def _along(cells: dict[float, Cell]) -> list[Point]:
+    """Points from the first cell with rows to the last one, with a gap at each between them that has none."""
+    found = [x for x, cell in cells.items() if cell.rows]
+    if not found:
+        return []
+    between = [x for x in sorted(cells) if min(found) <= x <= max(found)]
+    return [point(x, list(cells[x].values.values())) if cells[x].rows else gap(x) for x in between]
 
 
 def training_panels(title: str, cells: dict[str, Cell]) -> list[Panel]:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report.drawing import Drawing, inline
-from elmo_tasks.report.figures import COLOUR, figures, hatch
-from elmo_tasks.report.series import by_epoch, by_lambda, by_share, mixes
+from elmo_tasks.report.drawing import Drawing, draw, inline, style
+from elmo_tasks.report.figures import COLOUR, figures, hatch, line_figure
+from elmo_tasks.report.series import Curve, Panel, by_epoch, by_lambda, by_share, gap, mixes, point
 
 pytest.importorskip("matplotlib")
 
@@ -58,13 +58,23 @@ class Axes:
         near = [value for place, value in self.x if math.isclose(place, x, abs_tol=1e-3)]
         return near[0] if near else v0 + (x - x0) * (v1 - v0) / (x1 - x0)
 
-    def curve(self, placement: str) -> Points:
-        """The marked points of the line in this placement's colour."""
+    def _line(self, placement: str) -> tuple[list[ElementTree.Element], list[ElementTree.Element]]:
+        """Marks and strokes of the line in this placement's colour."""
         for group in self.group.findall(f"{SVG}g"):
             marks = [use for use in group.iter(f"{SVG}use") if COLOUR[placement] in use.get("style", "")]
             if group.get("id", "").startswith("line2d") and marks:
-                return [(round(self.at(float(m.get("x", ""))), 3), self.value(float(m.get("y", "")))) for m in marks]
-        return []
+                return marks, [path for path in group.iter(f"{SVG}path") if "fill: none" in path.get("style", "")]
+        return [], []
+
+    def curve(self, placement: str) -> Points:
+        """The marked points of the line in this placement's colour."""
+        marks, _ = self._line(placement)
+        return [(round(self.at(float(m.get("x", ""))), 3), self.value(float(m.get("y", "")))) for m in marks]
+
+    def pieces(self, placement: str) -> int:
+        """Of how many unbroken pieces that line is made."""
+        _, strokes = self._line(placement)
+        return sum(path.get("d", "").count("M") for path in strokes)
 
     def band(self, placement: str) -> Points:
         """Lower and upper edge of the band at each x, in one list."""
@@ -119,6 +129,17 @@ def test_the_share_figure_shows_mean_and_deviation_at_each_share(make_row: MakeR
         assert_close(axes.curve(placement), means)
         assert_close(axes.band(placement), edges)
     assert {"share of training items (%)", "dev f1", "baseline", "input"} <= set(axes.texts)
+
+
+def test_a_line_breaks_where_a_number_is_missing() -> None:
+    whole = Curve("none", "none", [point(x, [20.0]) for x in (1, 2, 5, 10)])
+    broken = Curve("both", "both", [point(1, [30.0]), point(2, [40.0]), gap(5), point(10, [50.0])])
+    with style():
+        figure = line_figure([Panel("SNLI", "accuracy", [whole, broken])], "share")
+        assert figure is not None
+        axes = Axes(draw("share", "", figure).svg)
+    assert_close(axes.curve("both"), [(1, 30.0), (2, 40.0), (10, 50.0)])
+    assert (axes.pieces("none"), axes.pieces("both")) == (1, 2)
 
 
 def test_the_epoch_figure_goes_as_far_as_every_seed_got(make_row: MakeRow) -> None:

@@ -1,4 +1,5 @@
 import importlib
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -188,8 +189,8 @@ def test_a_declaration_that_asks_for_what_is_not_there_is_refused(tmp_path: Path
         filled(tmp_path, table)
 
 
-def test_lines_along_an_axis_make_curves(tmp_path: Path, write: Any) -> None:
-    lines = tuple(Line(f"{x:g}", (NER, f"data.fraction={x:g}"), x=x, curve="NER") for x in (1.0, 0.1, 0.5))
+def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_path: Path, write: Any) -> None:
+    lines = tuple(Line(f"{x:g}", (NER, f"data.fraction={x:g}"), x=x, curve="NER") for x in (1.0, 0.1, 0.5, 0.01))
     for fraction, scores in ((0.1, (10.0, 20.0)), (1.0, (80.0, 84.0))):
         for seed, score in enumerate(scores, start=1):
             write(NER, f"data.fraction={fraction:g}", seed=seed, dev=score)
@@ -199,8 +200,12 @@ def test_lines_along_an_axis_make_curves(tmp_path: Path, write: Any) -> None:
     assert (panel.title, panel.metric) == ("NER", "f1")
     (curve,) = panel.curves  # the baseline has no rows, and no curve
     assert (curve.name, curve.placement) == ("ELMo", "input")
-    assert [(at.x, at.mean, at.n) for at in curve.points] == [(0.1, 15.0, 2), (1.0, 82.0, 2)]
-    assert [at.sd for at in curve.points] == pytest.approx([7.0711, 2.8284], abs=1e-4)
+    first, missing, last = curve.points  # 0.01, before the first rows, is not on the axis
+    assert [(at.x, at.mean, at.n) for at in (first, last)] == [(0.1, 15.0, 2), (1.0, 82.0, 2)]
+    assert [at.sd for at in (first, last)] == pytest.approx([7.0711, 2.8284], abs=1e-4)
+    assert (missing.x, missing.n) == (0.5, 0)
+    assert math.isnan(missing.mean)
+    assert math.isnan(missing.sd)
 
 
 def points(*scores: float) -> list[dict[str, Any]]:

@@ -107,6 +107,7 @@ def save_dashboard(rows: Rows, place: str) -> str:
     made = dashboards(rows, place)
     if os.environ.get("WANDB_MODE") in ("offline", "disabled", "dryrun"):
         raise UserError(f"a dashboard is kept on the W&B server, but WANDB_MODE={os.environ['WANDB_MODE']}")
+    os.environ.setdefault("WANDB_SILENT", "true")  # the client would print each address too
     try:
         return "\n".join(str(workspace.save_as_new_view().url) for workspace in made)
     except Exception as error:  # the client has no base class for what can go wrong on the way

@@ -1,9 +1,12 @@
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +78,71 @@ def test_online_without_a_key_ends_in_one_sentence(make_row: MakeRow, tmp_path: 
         assert done.stdout == ""
         assert "No API key configured. Use `wandb login` to log in." in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
+
+
+class Server(BaseHTTPRequestHandler):
+    """What of a W&B server saving a dashboard needs; views that came in are kept, those of a closed project refused."""
+
+    saved: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        asked = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(self._graphql(json.loads(asked)) if self.path == "/graphql" else {})
+
+    def _graphql(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if "upsertView" not in asked["query"]:
+            return {"data": {"viewer": {"id": "1", "entity": "someone", "username": "someone", "flags": "{}"}}}
+        view = asked["variables"]
+        if view["projectName"] == "closed":
+            return {"errors": [{"message": "permission denied"}], "data": None}
+        self.saved.append(view)
+        return {"data": {"upsertView": {"view": {"id": "1", "name": view["name"]}, "inserted": True}}}
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Its address, and the views that it was given."""
+    monkeypatch.setattr(Server, "saved", [], raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}", Server.saved
+        served.shutdown()
+
+
+@pytest.mark.slow
+def test_a_dashboard_is_saved_on_the_server(make_row: MakeRow, tmp_path: Path, server: Any) -> None:
+    address, saved = server
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps(make_row(1, 80.0)))
+    environment = os.environ | {"WANDB_MODE": "online", "WANDB_BASE_URL": address, "WANDB_API_KEY": 40 * "a"}
+
+    def save(project: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "elmo_tasks.report", str(folder), "--dashboard", f"someone/{project}"]
+        return subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=120)
+
+    done = save("elmo_tasks")
+    (view,) = saved
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{address}/someone/elmo_tasks?nw={view['name'].removeprefix('nw-').removesuffix('-v')}\n"
+    assert (view["entityName"], view["displayName"]) == ("someone", "Ablations: ner-local-cpu")
+    sections = json.loads(view["spec"])["section"]["panelBankConfig"]["sections"]
+    assert {"Placement", "Lambda", "Layer weights"} <= {part["name"] for part in sections}
+    refused = save("closed")
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert "the dashboard cannot be saved on the W&B server" in refused.stderr
+    assert "permission denied" in refused.stderr
 
 
 def test_a_dashboard_has_panels_by_placement_by_lambda_and_of_each_weight(rows: Rows) -> None:

@@ -1,6 +1,4 @@
-import copy
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -8,11 +6,8 @@ import torch
 from elmo_tasks.batch import Text
 from elmo_tasks.data.clusters import clusters_of, n_crossing
 from elmo_tasks.data.conll2012 import read_documents
-from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader, cut
+from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
 from elmo_tasks.errors import UserError
-from elmo_tasks.metrics.coref import CorefF1
-
-BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "coref"
 
 ANN = """
 Ann   ann (4)
@@ -272,86 +267,6 @@ def test_ontonotes_must_have_as_many_documents_as_conll_2012(tmp_path, read, spl
     )
 
 
-def random_item(chance, n_sentences):
-    """A document in which no word and no speaker comes twice."""
-    lengths = [chance.randint(1, 6) for _ in range(n_sentences)]
-    n_tokens = sum(lengths)
-    bounds = [(sum(lengths[:k]), sum(lengths[: k + 1])) for k in range(n_sentences)]
-    mentions = sorted(
-        {
-            (start, chance.randint(start + 1, end))
-            for begin, end in bounds
-            for start in chance.choices(range(begin, end), k=3)
-        }
-    )
-    clusters = [[] for _ in range(max(1, len(mentions) // 3))]
-    for mention in mentions:
-        chance.choice(clusters).append(mention)
-    return CorefItem(
-        sentences=[[f"w{k}" for k in range(*bound)] for bound in bounds],
-        speakers=[f"s{k}" for k in range(n_tokens)],
-        genre="nw",
-        gold={
-            "number": 7,
-            "name": "nw/x",
-            "part": "003",
-            "sentence_lengths": lengths,
-            "clusters": [cluster for cluster in clusters if cluster],
-        },
-    )
-
-
-def spelled(item):
-    words = [word for sentence in item.sentences for word in sentence]
-    return [[words[start:stop] for start, stop in cluster] for cluster in item.gold["clusters"]]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_cut_document_spells_the_mentions_within_it_that_still_have_a_partner(seed):
-    chance = random.Random(seed)
-    item = random_item(chance, n_sentences=chance.randint(2, 12))
-    before = copy.deepcopy(item)
-    n_kept = chance.randint(1, len(item.sentences))
-    for first in range(len(item.sentences) - n_kept + 1):
-        part = cut(item, first, n_kept)
-        assert part.sentences == item.sentences[first : first + n_kept]
-        words = [word for sentence in part.sentences for word in sentence]
-        assert part.speakers == [f"s{word[1:]}" for word in words]
-        assert part.gold["sentence_lengths"] == [len(sentence) for sentence in part.sentences]
-        assert (part.genre, part.gold["number"], part.gold["name"], part.gold["part"]) == ("nw", 7, "nw/x", "003")
-        within = [[mention for mention in cluster if set(mention) <= set(words)] for cluster in spelled(item)]
-        assert spelled(part) == [cluster for cluster in within if len(cluster) > 1]
-        assert all(0 <= start < stop <= len(words) for cluster in part.gold["clusters"] for start, stop in cluster)
-    assert item == before
-
-
-def test_a_stretch_may_be_without_clusters(read):
-    (item,) = read(conll(("nw/a", "000", ANN, RAIN, IT)))
-    assert cut(item, 0, 2).gold["clusters"] == [[(0, 1), (2, 3)]]
-    assert cut(item, 1, 1).gold["clusters"] == cut(item, 1, 2).gold["clusters"] == []
-    assert cut(item, 0, 3) == item
-
-
-@pytest.mark.parametrize("longest", [1, 3, 5, 6])
-def test_long_training_documents_are_cut_elsewhere_each_time_and_in_every_place(longest):
-    reader = CorefReader(max_training_sentences=longest)
-    item = random_item(random.Random(1), n_sentences=6)
-    chance = random.Random(2)
-    drawn = [reader.vary(item, chance) for _ in range(100)]
-    stretches = [item.sentences[first : first + longest] for first in range(6 - longest + 1)]
-    assert all(part.sentences in stretches for part in drawn)
-    assert all(any(part.sentences == stretch for part in drawn) for stretch in stretches)
-    assert all(part == cut(item, stretches.index(part.sentences), longest) for part in drawn)
-    chance = random.Random(2)
-    assert [reader.vary(item, chance) for _ in range(100)] == drawn
-
-
-@pytest.mark.parametrize("n_sentences", [1, 3, 4])
-def test_short_documents_are_never_cut(n_sentences):
-    item = random_item(random.Random(3), n_sentences)
-    assert CorefReader(max_training_sentences=4).vary(item, random.Random(0)) is item
-
-
 def collated(reader, item):
     lengths = torch.tensor(item.gold["sentence_lengths"])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
@@ -382,65 +297,3 @@ def test_a_genre_that_training_lacks_is_0_and_a_document_may_be_without_mentions
     assert (collated(reader, seen).genre.tolist(), collated(reader, new).genre.tolist()) == (1, 0)
     empty = collated(reader, seen)
     assert (tuple(empty.mentions.shape), tuple(empty.clusters.shape)) == ((0, 2), (0,))
-
-
-def counts(items):
-    clusters = [cluster for item in items for cluster in item.gold["clusters"]]
-    return {
-        "documents": len(items),
-        "sentences": sum(len(item.sentences) for item in items),
-        "tokens": sum(len(item.speakers) for item in items),
-        "clusters": len(clusters),
-        "mentions": sum(map(len, clusters)),
-    }
-
-
-def well_formed(item):
-    """Mentions in several places of a document, each within a sentence."""
-    ends = [sum(item.gold["sentence_lengths"][: k + 1]) for k in range(len(item.sentences))]
-    begins = [0, *ends[:-1]]
-    return [len(sentence) for sentence in item.sentences] == item.gold["sentence_lengths"] and all(
-        len(cluster) > 1
-        and all(
-            any(begin <= start < stop <= end for begin, end in zip(begins, ends, strict=True))
-            for start, stop in cluster
-        )
-        for cluster in item.gold["clusters"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("split", "sizes"),
-    [("train", (24, 203, 2_733, 177, 622)), ("dev", (6, 53, 729, 44, 161)), ("test", (6, 52, 752, 44, 174))],
-)
-def test_the_bundled_sample_has_its_sizes_and_nothing_is_left_out(split, sizes):
-    reader = CorefReader(max_training_sentences=50)
-    items = reader.read_file(BUNDLED / f"{split}.conll", split)
-    assert tuple(counts(items).values()) == sizes
-    assert reader.left_out == {}
-    assert all(well_formed(item) for item in items)
-    assert {item.genre for item in items} == {"bc", "bn", "mz", "nw", "pt", "wb"}
-    assert all((len(set(item.speakers)) > 1) == (item.genre == "bc") for item in items)
-
-
-@pytest.mark.parametrize(
-    ("split", "sizes", "n_across"),
-    [
-        ("train", (177, 10_224, 177_410, 5_298, 23_301), 6),
-        ("dev", (30, 1_575, 28_119, 855, 3_815), 2),
-        ("test", (30, 1_464, 28_397, 857, 3_580), 0),
-    ],
-)
-def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, split, sizes, n_across):
-    folder = shared / "data" / "coref_ontogum"
-    if not folder.is_dir():
-        pytest.skip("needs ../shared/data/coref_ontogum")
-    reader, metric = CorefReader(max_training_sentences=50), CorefF1()
-    items = reader.read_file(folder / f"{split}.conll", split)
-    assert tuple(counts(items).values()) == sizes
-    assert reader.left_out == ({f"{split} mentions that cross another": n_across} if n_across else {})
-    assert all(well_formed(item) for item in items)
-    if split == "train":
-        return
-    metric.update([item.gold["clusters"] for item in items], [item.gold for item in items])
-    assert set(metric.compute().values()) == {100}

@@ -1,29 +1,11 @@
-"""``python run.py task=sst5 elmo.placement=both``: one experiment, or a sweep with ``-m``. See conf/ for every key."""
+"""``python run.py task=ner elmo.placement=both``: one experiment, or a sweep with ``-m``. See conf/ for every key."""
 
-import os
 import sys
 
-import hydra
-from hydra.errors import HydraException
-from omegaconf import DictConfig
-
-from elmo_tasks.errors import UserError, hydra_sentence
-
-
-@hydra.main(version_base="1.3", config_path="conf", config_name="config")
-def main(cfg: DictConfig) -> float:
-    """Run one configuration."""
-    from elmo_tasks import ensemble, train  # torch and Lightning take seconds to import: not for --help
-
-    try:
-        return train.run(cfg) if cfg.ensemble is None else ensemble.run(cfg)
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
+from elmo_tasks import interrupts
 
 if __name__ == "__main__":
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's exceptions as they are, to be put into one sentence here
-    try:
-        main()
-    except HydraException as error:
-        sys.exit(f"error: {hydra_sentence(error)}")
+    interrupts.install()  # before the imports that take seconds
+    from elmo_tasks.cli.run import start
+
+    start(sys.argv[1:], __file__)

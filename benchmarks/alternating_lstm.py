@@ -19,10 +19,10 @@ from machine import ceiling
 from pairs import best_ms, line, print_head
 from torch import Tensor, nn
 
-from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
+from elmo_tasks.training.memory import keep_large_blocks
 
 SAMPLE = Path(__file__).parents[1] / "elmo_tasks" / "bundled" / "sample" / "srl" / "train.conll"
 N_TEXTS, N_BATCHES = 80, 8
@@ -39,8 +39,8 @@ class PlainCell(nn.Module):
         super().__init__()
         n_cells, width = layer.highway.shape
         self.of_input, self.of_hidden = nn.Linear(width, 6 * n_cells, bias=False), nn.Linear(n_cells, 5 * n_cells)
-        self.of_input.weight.data = torch.cat([layer.of_input, layer.highway]).detach()
-        self.of_hidden.weight.data, self.of_hidden.bias.data = layer.of_hidden.detach(), layer.bias.detach()
+        self.of_input.weight.data = torch.cat([layer.input_weight, layer.highway]).detach()
+        self.of_hidden.weight.data, self.of_hidden.bias.data = layer.hidden_weight.detach(), layer.bias.detach()
 
     def forward(self, word: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         i, f, o, r, g, highway = self.of_input(word).chunk(6, dim=1)
@@ -60,7 +60,7 @@ class PlainAlternatingLSTM(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         n_texts, n_tokens, _ = x.shape
         for k, cell_of_layer in enumerate(self.cells):
-            hidden = cell = x.new_zeros(n_texts, cell_of_layer.of_hidden.in_features)  # type: ignore[union-attr, arg-type]
+            hidden = cell = x.new_zeros(n_texts, cell_of_layer.hidden_weight.in_features)  # type: ignore[union-attr, arg-type]
             outputs = [hidden] * n_tokens
             for t in reversed(range(n_tokens)) if k % 2 else range(n_tokens):
                 real = mask[:, t : t + 1]

@@ -21,11 +21,11 @@ from machine import ceiling, peak_megabytes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table
 from elmo_tasks.bilm.lstm import ProjectedLSTM
 from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, character_id_table
+from elmo_tasks.training.memory import keep_large_blocks
 
 SAMPLE = Path(__file__).parents[1] / "elmo_tasks" / "bundled" / "sample"
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))

@@ -13,9 +13,9 @@ from pairs import best_ms, line, print_head
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.nn.crf import CRF
 from elmo_tasks.nn.gru import BiGRU
+from elmo_tasks.training.memory import keep_large_blocks
 
 
 def print_gru() -> None:

@@ -1,38 +1,42 @@
-"""What a training step of a biLM costs: ``python benchmarks/lm.py [size=mini,small] [rows=128] [profile=true]``.
+"""What a training step of a biLM costs: ``python benchmarks/lm.py [size=mini,small] [rows=512] [profile=true]``.
 
-A step is what ``task=lm`` does with a window of the bundled text: forward and backward pass, clipping, update. Beside
-the tokens a second stand the FLOPs that the products of a step ask for, each distinct word of the window over its own
-characters, the products of the backward pass counted as twice those of the forward pass, and how the rate compares with
-that of a large product in the same minute. The rest is what is no product: gates, gathering rows, the update.
-``profile`` prints the operations that take longest. Time is CPU time by thread, so that a busy machine counts for less;
-set OMP_NUM_THREADS, and compare the ratios with those of another run.
+A step is what ``task=lm`` does with a window of the bundled text at ``trainer.precision=bf16-mixed``: forward and
+backward pass, clipping, update. Three ways take turns, so that a busy machine treats them alike, and the best step of
+each counts: ours, at the rows that are asked for; the earlier implementation (``plain_lm.py``) with its optimizer at
+its 128 rows; and the earlier one in 32 bits. Beside the tokens a second stand the FLOPs that the products of a step ask
+for, each distinct word of the window over its own characters, the products of the backward pass counted as twice those
+of the forward pass, and how the rate compares with that of a large product of 16-bit numbers in the same minute. First
+the two ways' losses and gradients in 32 bits are compared. ``profile`` prints the operations that take longest. Time is
+CPU time by thread; set OMP_NUM_THREADS.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import torch
 from bilm import SAMPLE, SIZES
+from flops import training_gflop
 from machine import ceiling, peak_megabytes
+from plain_lm import PlainLanguageModel
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.chars import PADDING
-from elmo_tasks.bilm.options import BiLMOptions
-from elmo_tasks.data.corpus import LmVocabulary, Shards
+from elmo_tasks.data.corpus import LmVocabulary, TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.nn.characters import PADDING
+from elmo_tasks.nn.linear import product
+from elmo_tasks.training.memory import keep_large_blocks
 
 VOCABULARY, SAMPLES, WINDOW, DROPOUT = 50_000, 2048, 20, 0.1
-N_WARM_UP = 2
+PLAIN_ROWS, N_WARM_UP = 128, 3
 
 
 def cpu_seconds() -> float:
@@ -41,7 +45,7 @@ def cpu_seconds() -> float:
 
 def windows(n_rows: int) -> Iterator[LmBatch]:
     """Windows of the bundled text, over and over; its words are spread over a vocabulary of the full size."""
-    text = Shards(root=str(SAMPLE), train="lm/en/train-*", heldout="lm/en/heldout*")
+    text = TextFiles(root=str(SAMPLE), train="lm/en/train-*", heldout="lm/en/heldout*")
     words = dict.fromkeys(word for sentence in text.sentences("train") for word in sentence)
     filling = [f"{k}" for k in range(VOCABULARY) if str(k) not in words]
     vocabulary = LmVocabulary([*("<S>", "</S>", "<UNK>"), *words, *filling][:VOCABULARY])
@@ -58,68 +62,100 @@ def windows(n_rows: int) -> Iterator[LmBatch]:
     return iter(data.train_dataloader())
 
 
-def flops(options: BiLMOptions, batch: LmBatch) -> dict[str, float]:
-    """GFLOP of the products of one step, by part."""
-    n_positions = batch.words.numel()  # both directions
-    n_filters = sum(count for _, count in options.filters)
-    lengths = (batch.char_ids != PADDING).sum(dim=1) + 7
-    convolutions = sum(
-        int((2 * (lengths - width + 1) * width * options.character_dim * count).sum())
-        for width, count in options.filters
-    )
-    of_words = convolutions + len(lengths) * (
-        options.n_highway * 4 * n_filters**2 + 2 * n_filters * options.projection_dim
-    )
-    step = 2 * (2 * options.projection_dim * 4 * options.dim + options.dim * options.projection_dim)
-    softmax = 2 * (SAMPLES + 1) * options.projection_dim
-    forward = {
-        "encoder": of_words,
-        "LSTM": options.n_layers * step * n_positions,
-        "softmax": softmax * n_positions,
-    }
-    return {name: 3 * n / 1e9 for name, n in forward.items()}
+class Way:
+    """A model with its optimizer, and the time of its best step."""
+
+    def __init__(self, size: str, kind: type[LanguageModel], rows: int, bfloat16: bool, dropout: float) -> None:
+        torch.manual_seed(0)
+        self.options = SIZES[size] or BiLM.load(size).options
+        self.rows, self.bfloat16, self.best = rows, bfloat16, float("inf")
+        self.model = kind(bilm=BiLM(self.options), vocabulary_size=VOCABULARY, n_samples=SAMPLES, dropout=dropout)
+        adagrad = partial(torch.optim.Adagrad, lr=0.2, initial_accumulator_value=1.0)
+        adam = partial(torch.optim.Adam, lr=0.001, fused=True)
+        self.optimizer = (adagrad if kind is PlainLanguageModel else adam)(self.model.parameters())
+        self.text = windows(rows)
+
+    def loss(self, batch: LmBatch) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
+            return self.model.loss(self.model(batch), batch)
+
+    def step(self) -> None:
+        start = cpu_seconds()
+        self.batch = next(self.text)
+        self.optimizer.zero_grad()
+        self.loss(self.batch).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+        self.optimizer.step()
+        self.taken = cpu_seconds() - start
+
+    @property
+    def tokens_a_second(self) -> float:
+        return self.rows * WINDOW / self.best
 
 
-def step(model: LanguageModel, optimizer: torch.optim.Optimizer, batch: LmBatch) -> None:
-    optimizer.zero_grad()
-    model.loss(model(batch), batch).backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-    optimizer.step()
+def bfloat16_ceiling() -> float:
+    """GFLOP/s of a large product of 16-bit numbers."""
+    a, b = (torch.randn(2048, 2048).bfloat16() for _ in range(2))
+    times = []
+    for _ in range(10):
+        start = cpu_seconds()
+        product(a, b)
+        times.append(cpu_seconds() - start)
+    return 2 * 2048**3 / min(times) / 1e9
+
+
+def difference(size: str) -> tuple[float, float]:
+    """Of loss and gradient in 32 bits, relative to the earlier implementation's."""
+    ours, plain = (Way(size, kind, 16, False, dropout=0.0) for kind in (LanguageModel, PlainLanguageModel))
+    batch = next(ours.text)
+    losses, gradients = [], []
+    for way in (ours, plain):
+        loss = way.loss(batch)
+        losses.append(float(loss.detach()))
+        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(way.model.parameters()))]))
+    return abs(losses[0] / losses[1] - 1), float((gradients[0] - gradients[1]).norm() / gradients[1].norm())
+
+
+def print_size(size: str, n_rows: int, n_steps: int, peak: float) -> Way:
+    ours = Way(size, LanguageModel, n_rows, bfloat16=True, dropout=DROPOUT)
+    plain = Way(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=True, dropout=DROPOUT)
+    exact = Way(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=False, dropout=DROPOUT)
+    for number in range(N_WARM_UP + n_steps):
+        for way in (ours, plain, exact):
+            way.step()
+            if number >= N_WARM_UP:
+                way.best = min(way.best, way.taken)
+    lengths = (ours.batch.char_ids != PADDING).sum(dim=1).numpy()
+    parts = training_gflop(ours.options, lengths, ours.batch.words.numel(), SAMPLES)
+    peak = max(peak, bfloat16_ceiling())
+    total = sum(parts.values())
+    shares = ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
+    print(
+        f"{size:6}{ours.tokens_a_second:7,.0f} tokens/s; earlier {plain.tokens_a_second:6,.0f}: "
+        f"{ours.tokens_a_second / plain.tokens_a_second:.2f} times; earlier in 32 bits {exact.tokens_a_second:6,.0f}: "
+        f"{ours.tokens_a_second / exact.tokens_a_second:.2f} times\n"
+        f"{'':6} a step of {n_rows} x {WINDOW} takes {ours.best:.2f} s for {total:.0f} GFLOP ({shares}): "
+        f"{total / ours.best:.0f} GFLOP/s, {total / ours.best / peak:.0%} of the best products ({peak:.0f})\n"
+        f"{'':6} loss and gradient in 32 bits differ by {' and '.join(f'{d:.0e}' for d in difference(size))}",
+        flush=True,
+    )
+    return ours
 
 
 def main(arguments: list[str]) -> None:
     settings = dict(argument.split("=", 1) for argument in arguments)
-    n_rows, n_steps = int(settings.get("rows", 128)), int(settings.get("steps", 8))
     keep_large_blocks()
-    peak = ceiling(cpu_seconds)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, products at {peak:.0f} GFLOP/s at best")
+    peak = bfloat16_ceiling()
+    best = f"{peak:.0f} GFLOP/s in 16 bits, {ceiling(cpu_seconds):.0f} in 32"
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; large products at {best}")
     for size in settings.get("size", "mini,small").split(","):
-        torch.manual_seed(0)
-        options = SIZES[size] or BiLM.load(size).options
-        model = LanguageModel(bilm=BiLM(options), vocabulary_size=VOCABULARY, n_samples=SAMPLES, dropout=DROPOUT)
-        optimizer = torch.optim.Adagrad(model.parameters(), lr=0.2, initial_accumulator_value=1.0)
-        text, seconds, parts = windows(n_rows), [], {}
-        for number in range(N_WARM_UP + n_steps):
-            start = cpu_seconds()
-            batch = next(text)
-            step(model, optimizer, batch)
-            if number >= N_WARM_UP:
-                seconds.append(cpu_seconds() - start)
-                parts = flops(options, batch)
-        peak = max(peak, ceiling(cpu_seconds))
-        total, median = sum(parts.values()), statistics.median(seconds)
-        shares = ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
-        print(
-            f"{size:9}{n_rows * WINDOW / median:7,.0f} tokens/s; a step of {n_rows} x {WINDOW} takes {median:.2f} s "
-            f"for {total:.0f} GFLOP ({shares}): {total / median:.0f} GFLOP/s, {total / median / peak:.0%} of the best "
-            f"products; peak {peak_megabytes():,.0f} MB",
-            flush=True,
-        )
+        ours = print_size(size, int(settings.get("rows", 512)), int(settings.get("steps", 8)), peak)
         if settings.get("profile") == "true":
             with profile(activities=[ProfilerActivity.CPU]) as profiled:
-                for batch in islice(text, 2):
-                    step(model, optimizer, batch)
+                for _ in islice(range(2), 2):
+                    ours.step()
             print(profiled.key_averages().table(sort_by="self_cpu_time_total", row_limit=22, max_name_column_width=60))
+    print(f"peak memory of all ways together: {peak_megabytes():,.0f} MB")
 
 
 if __name__ == "__main__":

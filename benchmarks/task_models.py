@@ -27,11 +27,11 @@ from hydra import compose, initialize_config_dir
 from machine import peak_megabytes
 from torch import nn
 
-from elmo_tasks.allocator import keep_large_blocks
-from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_module, build_store
-from elmo_tasks.config import validate
-from elmo_tasks.data.squad import Gold, Paragraph, SquadItem
+from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model, build_module, build_store
+from elmo_tasks.configuration.validate import validate
+from elmo_tasks.data.squad import Paragraph, SquadGold, SquadItem
 from elmo_tasks.data.tokens import tokenize
+from elmo_tasks.training.memory import keep_large_blocks
 
 CONF = Path(__file__).parents[1] / "conf"
 TASKS = ("sst5", "ner", "snli", "squad", "srl", "coref")
@@ -111,7 +111,7 @@ def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, 
         context = " ".join(words[k * 100 : k * 100 + PARAGRAPH_TOKENS])
         tokens = tokenize(context, split_hyphens=True)[:PARAGRAPH_TOKENS]
         paragraph = Paragraph(context, tokens, [token.word for token in tokens])
-        gold = Gold(id=str(k), number=k, answers=["x"])
+        gold = SquadGold(id=str(k), number=k, answers=["x"])
         items.append(SquadItem(paragraph.words[:QUESTION_TOKENS], paragraph, (3, 5), gold))
     data.store.fill([text for item in items for text in data.reader.texts(item)])
     before = peak_megabytes()
@@ -159,7 +159,12 @@ def main(arguments: list[str]) -> None:
     tasks = [task for a in arguments if a.startswith("only=") for task in a.removeprefix("only=").split(",")] or TASKS
     with tempfile.TemporaryDirectory() as outputs:
         overrides = [a for a in arguments if not a.startswith(("scale=", "only="))]
-        overrides += [f"paths.outputs={outputs}", "trainer.progress=false", "trainer.accelerator=cpu"]
+        overrides += [
+            f"paths.outputs={outputs}",
+            "trainer.progress=false",
+            "trainer.accelerator=cpu",
+            "words.any_dim=true",
+        ]
         keep_large_blocks()
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
         for scale in scales:

@@ -1,4 +1,4 @@
-"""What travels between data and models, and the shape symbols that every docstring uses.
+"""The batch types that data give to models, and the shape symbols of all docstrings.
 
 ========  =====================================================================
 symbol    meaning
@@ -6,7 +6,7 @@ symbol    meaning
 ``B``     texts of a batch
 ``T``     tokens of the longest text of the batch
 ``C``     character ids of the longest word of the batch (at most 50)
-``L``     layers of the biLM, the token layer counted (3 for the paper's biLM)
+``L``     layers of the biLM, including the token layer (3 for the paper's biLM)
 ``D``     width of a biLM layer, both directions (2 x projection; 1024 in the paper)
 ``E``     width of the input of a task biRNN
 ``H``     width of the output of a task biRNN, both directions
@@ -26,7 +26,14 @@ Movable = TypeVar("Movable", bound="OnDevice")
 
 
 class OnDevice:
-    """A dataclass whose tensors move together; Lightning calls :meth:`to` by itself."""
+    """A dataclass whose tensors move together; Lightning calls :meth:`to`.
+
+    Attributes:
+        stand_in: whether its rows are placeholders, in a process that has no rows of a shared batch. They add nothing
+            to losses or scores.
+    """
+
+    stand_in = False
 
     def to(self: Movable, device: torch.device | str, **kwargs: Any) -> Movable:
         """Move each tensor field (and nested batch part) to ``device``, in place."""
@@ -42,8 +49,8 @@ class Text(OnDevice):
     """B token sequences, padded to the longest.
 
     Attributes:
-        tokens: the words themselves, ragged, B lists.
-        word_ids: long ``[B, T]``, rows of the word embedding, 0 on padding.
+        tokens: B lists of words.
+        word_ids: long ``[B, T]``, rows in the word embedding, 0 on padding.
         char_ids: long ``[B, T, C]``, bilm-tf's character ids, 0 on padding; None if no model part reads them.
         mask: bool ``[B, T]``, True where there is a token.
         layers: float ``[B, L, T, D]``, the frozen biLM's layers, zero on padding; None with ``placement=none``.

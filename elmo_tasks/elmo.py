@@ -1,4 +1,4 @@
-"""ELMo: a task's own mix of a frozen biLM's layers, at the input and/or output of its biRNN (sections 3.2, 3.3)."""
+"""ELMo: a task's own mix of a frozen biLM's layers, at the input or output of its biRNN or both (sections 3.2, 3.3)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ScalarMix(nn.Module):
 
     Args:
         n_layers: L.
-        mix: ``scalar`` learns w (from zeros, so that training starts at the mean); ``mean`` keeps w at zero;
-            ``last`` and ``layer_k`` take one layer as it is.
-        gamma: ``learned`` (from 1), without which last-only does not train on some tasks; ``one`` keeps it at 1.
+        mix: ``scalar`` learns w (from zeros: training starts at the mean); ``mean`` keeps w at zero;
+            ``last`` and ``layer_k`` take one layer alone.
+        gamma: ``learned`` (from 1) or ``one`` (fixed at 1). Some tasks do not train on the last layer alone without it.
         layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
             batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
     """
@@ -87,19 +87,20 @@ class ScalarMix(nn.Module):
 
 
 def _normalise(layers: Tensor, mask: Tensor) -> Tensor:
-    """Each layer to mean 0 and variance 1 over the real tokens of the batch, zero on padding."""
-    real = mask[:, None, :, None].to(layers.dtype)
-    n = real.sum() * layers.shape[3]
-    mean = (layers * real).sum(dim=(0, 2, 3), keepdim=True) / n
-    centred = (layers - mean) * real
+    """Normalise each layer to mean 0 and variance 1 over the tokens of the batch; zero on padding."""
+    valid = mask[:, None, :, None].to(layers.dtype)
+    n = valid.sum() * layers.shape[3]
+    mean = (layers * valid).sum(dim=(0, 2, 3), keepdim=True) / n
+    centred = (layers - mean) * valid
     variance = centred.square().sum(dim=(0, 2, 3), keepdim=True) / n
     return centred / (variance + _LAYER_NORM_EPSILON).sqrt()
 
 
 class Elmo(nn.Module):
-    """A :class:`ScalarMix` of its own for each place, concatenated to what the task model has there.
+    """A :class:`ScalarMix` of its own for each place, concatenated to the task model's vectors there.
 
-    The baseline is the same object with ``placement="none"``: both methods then return their argument itself.
+    The baseline is the same object with ``placement="none"``: :meth:`at_input` and :meth:`at_output`
+    then return their argument.
 
     Args:
         placement: ``none``, ``input``, ``output`` or ``both``.
@@ -136,13 +137,13 @@ class Elmo(nn.Module):
 
     def at_input(self, x: Tensor, text: Text) -> Tensor:
         """``[B, T, E]`` to ``[B, T, E + input_dim]``."""
-        return self._beside(x, text, "input")
+        return self._concatenate(x, text, "input")
 
     def at_output(self, h: Tensor, text: Text) -> Tensor:
         """``[B, T, H]`` to ``[B, T, H + output_dim]``."""
-        return self._beside(h, text, "output")
+        return self._concatenate(h, text, "output")
 
-    def _beside(self, x: Tensor, text: Text, place: str) -> Tensor:
+    def _concatenate(self, x: Tensor, text: Text, place: str) -> Tensor:
         if place not in self.mixes:
             return x
         assert text.layers is not None, "the batch carries no biLM layers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import sys
 
 
@@ -11,6 +12,21 @@ class UserError(Exception):
 
     ``run.py`` prints the sentence without a traceback and exits with status 1.
     """
+
+
+def quoted(value: object, n: int = 40) -> str:
+    """What was found, as a message gives it: at most ``n`` characters of a text, then an ellipsis."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= n else f"{value[:n]!r}..."
+    return shortened(reprlib.repr(value), 2 * n)
+
+
+def shortened(text: str, n: int) -> str:
+    """At most ``n`` characters of a text, on one line, with an ellipsis where it is truncated."""
+    line = " ".join(text[: 4 * n + 100].split())
+    if len(line) <= n and len(text) <= 4 * n + 100:
+        return line
+    return f"{line[: n - 3]}..."
 
 
 def hydra_sentence(error: BaseException) -> str:

@@ -1,56 +1,80 @@
-"""What a run shows while it trains."""
+"""What long work shows: in a terminal one live line, elsewhere finished lines to standard error, never bars."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
 
-import pytorch_lightning as pl
-import torch
-from pytorch_lightning.callbacks import TQDMProgressBar
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 
-class TokensASecond(TQDMProgressBar):
-    """The usual bar with its time left, counting tokens instead of batches.
+class Counter(Protocol):
+    """Counts what has been done."""
+
+    def update(self, n: int) -> None:
+        """So many more."""
+
+
+def live(*columns: ProgressColumn) -> Progress:
+    """A line on standard error that is redrawn, and goes when the work is done; it shows in a terminal only."""
+    return Progress(*columns, console=_console(), transient=True, redirect_stdout=False)
+
+
+def in_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return _console().is_terminal
+
+
+def say(line: str) -> None:
+    """A line on standard error, above a live one."""
+    _console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def counting(what: str, total: int | None, unit: str = "tokens", wanted: bool = True) -> Iterator[Counter]:
+    """Show how far a piece of work has come.
 
     Args:
-        n_tokens: of a batch.
-        last: how many updates there are at most; -1 for no bound.
+        what: the work, ``biLM layers``.
+        total: how many units there are; None if that is not known.
+        unit: of what is counted.
+        wanted: False shows nothing.
     """
-
-    def __init__(self, n_tokens: int, last: int = -1) -> None:
-        super().__init__(leave=False)
-        self.n_tokens, self.last = n_tokens, last
-
-    @property
-    def total_train_batches(self) -> int | float:
-        """Of this epoch, as far as training goes."""
-        whole = super().total_train_batches
-        return whole if self.last < 0 else min(whole, self.last - self.trainer.current_epoch * whole)
-
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Show an epoch that is taken up in its middle, for which Lightning has no total, at the speed from here on."""
-        super().on_train_start(trainer)
-        bar, done = self.train_progress_bar, trainer.fit_loop.epoch_loop.batch_progress.current.completed
-        if done:
-            bar.total, bar.n, bar.initial = self.total_train_batches, done, done
-            bar.set_description(f"Epoch {trainer.current_epoch}")
-
-    def init_train_tqdm(self) -> Any:
-        bar = super().init_train_tqdm()
-        bar.unit, bar.unit_scale = " tokens", self.n_tokens
-        return bar
+    counter = _Counter(what, total, unit, wanted)
+    counter.start()
+    try:
+        yield counter
+    finally:
+        counter.stop()
 
 
-def silence_lightning() -> None:
-    """Lightning's banners and hints are about Lightning; the run's own table says what matters."""
-    import logging
-    import warnings
+class _Counter:
+    def __init__(self, what: str, total: int | None, unit: str, wanted: bool) -> None:
+        self.what, self.unit, self.wanted, self.n = what, unit, wanted, 0
+        counts = TextColumn("{task.completed:,.0f}" + ("" if total is None else " of {task.total:,.0f}") + f" {unit}")
+        self._live = live(TextColumn("{task.description}"), BarColumn(), counts, TimeRemainingColumn())
+        self._shown = wanted and in_terminal()
+        self._task = self._live.add_task(what, total=total)
 
-    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    for part in ("utilities.rank_zero", "utilities.distributed"):
-        logging.getLogger(f"pytorch_lightning.{part}").setLevel(logging.ERROR)
-        logging.getLogger(f"lightning_fabric.{part}").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="pytorch_lightning|lightning_fabric")
-    warnings.filterwarnings("ignore", message=".*isinstance\\(treespec.*")
-    torch.set_float32_matmul_precision("highest")
+    def start(self) -> None:
+        self._begin = time.monotonic()
+        if self._shown:
+            self._live.start()
+
+    def update(self, n: int) -> None:
+        self.n += n
+        if self._shown:
+            self._live.advance(self._task, n)
+
+    def stop(self) -> None:
+        if self._shown:
+            self._live.stop()
+        elif self.wanted:
+            say(f"{self.what}: {self.n:,} {self.unit} in {time.monotonic() - self._begin:.1f} s")
+
+
+def _console() -> Console:
+    return Console(stderr=True)

@@ -1,15 +1,88 @@
-"""Named tensors as a file that appears whole or not at all, without pickle."""
+"""Named tensors as safetensors files, without pickle.
+
+They are written whole or not at all, and read only after their shapes and number formats are known.
+"""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.files import write_atomically
+
+_DTYPES = ("F16", "BF16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "BOOL")
+
+
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors in a file, by name; no data is read.
+
+    Raises:
+        UserError: if the file is missing or damaged, or a tensor has a number format that models do not have.
+    """
+    shapes = {}
+    with _opened(path) as file:
+        for name in file.keys():  # noqa: SIM118 (no mapping)
+            stored = file.get_slice(name)
+            if stored.get_dtype() not in _DTYPES:
+                dtype = quoted(stored.get_dtype())
+                raise UserError(f"{path}: {quoted(name, 60)} holds {dtype}; expected one of {', '.join(_DTYPES)}")
+            shapes[name] = tuple(stored.get_shape())
+    return shapes
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The text in a file's header.
+
+    Raises:
+        UserError: if the file is missing or damaged.
+    """
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
+def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Tensor]:
+    """The tensors in a file, by name.
+
+    Args:
+        path: of the file.
+        expected: names and shapes that must be there; the data is not read if they are not. Others may be there too.
+
+    Raises:
+        UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
+    """
+    shapes = read_shapes(path)
+    for name, shape in (expected or {}).items():
+        if name not in shapes:
+            raise UserError(f"{path}: weights of another model: {name} is missing")
+        if shapes[name] != tuple(shape):
+            raise UserError(f"{path}: weights of another size: {name} is {shapes[name]}, but expected {tuple(shape)}")
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        raise UserError(f"{path}: damaged or not a safetensors file ({shortened(str(error), 100)})") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A file to read from.
+
+    Raises:
+        UserError: if it is missing, no regular file, or damaged.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: cannot be read (no such file, or not a regular one)")
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        raise UserError(f"{path}: damaged or not a safetensors file ({shortened(str(error), 100)})") from error
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: dict[str, str] | None = None) -> None:
@@ -24,16 +97,13 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
     Raises:
         UserError: if the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()
+
+    def fill(temporary: Path) -> None:
         mode = temporary.stat().st_mode  # what the umask grants; safetensors' own files are their owner's alone
         save_file(tensors, temporary, metadata)
         temporary.chmod(mode)
-        temporary.replace(path)
+
+    try:
+        write_atomically(path, fill)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: {what} cannot be written ({error}); set paths.outputs") from error
-    finally:
-        if path.parent.is_dir():
-            temporary.unlink(missing_ok=True)

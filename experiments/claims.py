@@ -54,7 +54,7 @@ CLAIMS = Claims(
             beside=(better("ner", SMALL, LARGE, "lambda 0.001 above 1 (the exception)"),),
         ),
         Claim(
-            "Models with attention behind the biRNN (SQuAD, SNLI) are best with ELMo at input and output, SRL and "
+            "Models with attention after the biRNN (SQuAD, SNLI) are best with ELMo at input and output, SRL and "
             "coreference with ELMo at the input alone",
             (
                 *(better(task, BOTH, INPUT, "both above input") for task in ("squad", "snli")),

@@ -21,6 +21,7 @@ TABLE = Table(
         Gain("increase", "ELMo", "baseline", paper="increase_absolute"),
         Gain("error reduction", "ELMo", "baseline", relative=True, paper="increase_relative_error"),
     ),
+    chart=True,
     notes=(
         "SQuAD's test set is not public",
         "the paper's SRL and coreference are OntoNotes; another corpus at data.root is not to be compared with it",

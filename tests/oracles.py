@@ -44,3 +44,23 @@ def mixes(model, text, row):
         place: float(mix.gamma) * np.einsum("l,ltd->td", softmax(numbers(mix.w)), numbers(text.layers[row, :, :n]))
         for place, mix in model.elmo.mixes.items()
     }
+
+
+def coupled_bilstm(layer, x, keep=(1.0, 1.0)):
+    """Both directions of a :class:`elmo_tasks.nn.coupled_lstm.BiCoupledLSTM` over an unpadded text, gate by gate.
+
+    ``keep``: the mask on the hidden state that is read, by direction.
+    """
+    out = []
+    for k, steps in enumerate((x, x[::-1])):
+        w_in, w_h, bias = (numbers(part)[k] for part in (layer.input_weight, layer.hidden_weight, layer.bias))
+        h, c = numbers(layer.initial_hidden)[k], numbers(layer.initial_cell)[k]
+        states = []
+        for step in steps:
+            i, g, o = np.split(w_in @ step + w_h @ (h * keep[k]) + bias, 3)
+            i, o = (1 / (1 + np.exp(-gate)) for gate in (i, o))
+            c = (1 - i) * c + i * np.tanh(g)
+            h = o * np.tanh(c)
+            states.append(h)
+        out.append(states if k == 0 else states[::-1])
+    return np.concatenate(out, axis=1)

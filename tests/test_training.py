@@ -10,9 +10,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from elmo_tasks.callbacks import AverageWeights, KeepBest, ScoreDev
-from elmo_tasks.module import TaskModule
-from elmo_tasks.progress import TokensASecond
+from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, ScoreDev
+from elmo_tasks.training.module import TaskModule
 
 N_BATCHES, RATE = 3, 0.1
 
@@ -122,11 +121,11 @@ def averages(after_update: list[dict[str, Tensor]], decay: float) -> list[dict[s
 @pytest.mark.parametrize("decay", [0.999, 0.3, 0.0])
 @pytest.mark.parametrize("every", [None, 2])
 def test_dev_sees_the_average_of_the_weights_and_training_goes_on_with_themselves(
-    decay: float, every: int | None
+    tmp_path: Path, decay: float, every: int | None
 ) -> None:
-    module, _, seen = fitted(
-        [1.0] * 4 if every is None else [1.0] * 8, [AverageWeights(decay)], val_check_interval=every
-    )
+    average = AverageWeights(decay)
+    callbacks = [average, BestCheckpoint(tmp_path / "model.safetensors", average)]
+    module, _, seen = fitted([1.0] * 4 if every is None else [1.0] * 8, callbacks, val_check_interval=every)
     expected = averages(seen.after_update, decay)
     assert {step for step, _ in seen.on_dev} >= ({3, 6} if every is None else {2, 5})
     for step, weights in seen.on_dev:
@@ -138,15 +137,18 @@ def test_dev_sees_the_average_of_the_weights_and_training_goes_on_with_themselve
     assert torch.equal(module.model.linear.weight, seen.after_update[-1]["linear.weight"])
 
 
-def test_an_average_is_another_model_unless_it_forgets_at_once() -> None:
-    _, _, seen = fitted([1.0, 1.0], [AverageWeights(0.999)])
+def test_an_average_is_another_model_unless_it_forgets_at_once(tmp_path: Path) -> None:
+    average = AverageWeights(0.999)
+    _, _, seen = fitted([1.0, 1.0], [average, BestCheckpoint(tmp_path / "model.safetensors", average)])
     step, weights = seen.on_dev[-1]
     assert not torch.allclose(weights["linear.weight"], seen.after_update[step - 1]["linear.weight"], atol=1e-3)
 
 
-def test_the_saved_weights_are_the_averaged_ones_of_the_best_epoch(tmp_path: Path) -> None:
-    best = KeepBest(tmp_path / "model.safetensors")
-    module, _, seen = fitted([10.0, 30.0, 20.0, 30.0], [best, AverageWeights(0.999)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_saved_weights_are_the_averaged_ones_of_the_best_epoch_in_any_order(tmp_path: Path, order: int) -> None:
+    average = AverageWeights(0.999)
+    best = BestCheckpoint(tmp_path / "model.safetensors", average)
+    module, _, seen = fitted([10.0, 30.0, 20.0, 30.0], [best, average][::order])
     assert (best.best, best.best_epoch) == (30.0, 2)
     expected, saved = averages(seen.after_update, 0.999)[2 * N_BATCHES - 1], load_file(best.path)
     for name, mean in expected.items():
@@ -156,7 +158,7 @@ def test_the_saved_weights_are_the_averaged_ones_of_the_best_epoch(tmp_path: Pat
 
 
 def test_without_an_average_the_weights_themselves_are_scored_and_saved(tmp_path: Path) -> None:
-    best = KeepBest(tmp_path / "model.safetensors")
+    best = BestCheckpoint(tmp_path / "model.safetensors")
     _, _, seen = fitted([10.0, 30.0, 20.0], [best])
     assert torch.equal(load_file(best.path)["linear.weight"], seen.after_update[2 * N_BATCHES - 1]["linear.weight"])
 
@@ -196,13 +198,3 @@ def test_the_rate_decays_by_a_thousandth_after_every_hundred_updates() -> None:
 def test_without_a_schedule_the_rate_stays() -> None:
     _, _, seen = fitted([3.0, 2.0, 1.0])
     assert seen.rates == [RATE] * 3 * N_BATCHES
-
-
-def test_the_bar_of_a_language_model_counts_tokens_and_shows_the_time_left() -> None:
-    bar = TokensASecond(n_tokens=50).init_train_tqdm()
-    bar.total, bar.n = 40, 10
-    shown = bar.format_meter(**{**bar.format_dict, "elapsed": 20.0, "ncols": 80})
-    bar.close()
-    assert "500/2000" in shown
-    assert "25.00 tokens/s" in shown
-    assert "<01:00" in shown

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from elmo_tasks.bilm.dump import dump
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.cli.dump import dump
 from elmo_tasks.errors import UserError
 
 

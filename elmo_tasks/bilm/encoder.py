@@ -8,24 +8,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.bilm.chars import N_CHARACTERS, PADDING, character_id_table
-from elmo_tasks.nn.linear import Linear, linear
+from elmo_tasks.bilm.convolution import character_maxima
+from elmo_tasks.nn.characters import N_CHARACTERS, PADDING, character_id_table
+from elmo_tasks.nn.linear import Linear
 
-_CHUNK_FLOATS = 8_000_000  # activations of one chunk of words: 32 MB; smaller products would be slower ones
+_CHUNK_FLOATS = 8_000_000  # activations of one chunk of words: 32 MB; smaller matrix products are slower
 
 
 class TokenEncoder(nn.Module):
-    """Words to vectors, each word by itself.
-
-    All filter widths are one matrix product: a window of the widest filter (7 characters x 16 dimensions) is
-    multiplied with all filters at once, narrower ones filled up with zeros. Most filters are wide, so little
-    work is wasted, and one large product runs several times faster than seven convolutions.
+    """Context-independent word vectors from characters.
 
     Args:
         filters: (width, count) of each filter group, in the order of the weight file.
         embedding_dim: size of a character embedding.
         n_highway: number of highway layers.
-        projection_dim: size P of the vector that comes out.
+        projection_dim: size P of the output vector.
     """
 
     def __init__(
@@ -47,9 +44,9 @@ class TokenEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """bilm-tf's initialisation: small uniform filters, highways that carry their input at first."""
+        """bilm-tf's initialisation: small uniform filters, highway layers that initially pass their input through."""
         with torch.no_grad():
-            self.characters[0] = 0.0  # no character: not in weight files, and nothing depends on it
+            self.characters[0] = 0.0  # id 0, no character: not in weight files, and no output depends on it
         for kernel in self.kernels:
             nn.init.uniform_(kernel, -0.05, 0.05)
         if isinstance(self.projection, nn.Linear):
@@ -64,11 +61,11 @@ class TokenEncoder(nn.Module):
     def forward(self, char_ids: Tensor) -> Tensor:
         """Vectors of W words, with bounded memory.
 
-        Words of similar length go together: characters beyond the longest word of a chunk, plus one window of
-        filling that every filter sees, cannot change a maximum.
+        Words are sorted by length and computed in chunks. The padding of a chunk is truncated: beyond one window of
+        padding after the longest word, it cannot change a filter's maximum.
 
         Args:
-            char_ids: long ``[W, C]``, C at least the longest word plus the widest filter, or 50.
+            char_ids: long ``[W, C]``, C is the longest word plus the widest filter, or 50 if that is less.
 
         Returns:
             float ``[W, P]``.
@@ -77,15 +74,15 @@ class TokenEncoder(nn.Module):
         order = lengths.argsort()
         widths = (lengths[order] + self.max_width).clamp(max=char_ids.shape[1]).tolist()
         chunks = [
-            self._encode(char_ids[order[chunk.start : chunk.stop], : widths[chunk.stop - 1]])
+            self.convolve(char_ids[order[chunk.start : chunk.stop], : widths[chunk.stop - 1]])
             for chunk in self._chunks(widths)
         ]
         if not chunks:
             return self.kernel_bias.new_empty(0, self.projection_dim)
-        return torch.cat(chunks)[order.argsort()]
+        return self.combine(torch.cat(chunks)[order.argsort()])
 
     def _chunks(self, widths: Sequence[int]) -> Iterator[range]:
-        """Stretches of words, short to long, whose activations stay within the bound."""
+        """Ranges of words, short to long, whose activations stay within ``_CHUNK_FLOATS``."""
         start, n_filters = 0, self.kernel_bias.numel()
         for stop in range(1, len(widths) + 1):
             full = stop < len(widths) and (stop - start + 1) * widths[stop] * n_filters > _CHUNK_FLOATS
@@ -93,27 +90,25 @@ class TokenEncoder(nn.Module):
                 yield range(start, stop)
                 start = stop
 
-    def _encode(self, char_ids: Tensor) -> Tensor:
-        x = self._convolve(char_ids)
+    def convolve(self, char_ids: Tensor) -> Tensor:
+        """Convolution features of words padded to one length: ``[W, C]`` to ``[W, n_filters]``."""
+        dtype = _matmul_dtype(self.characters)
+        width = self.max_width * self.characters.shape[1]
+        kernels = torch.cat([F.pad(kernel, (0, 0, 0, width - len(kernel))) for kernel in self.kernels], dim=1)
+        maxima = character_maxima(char_ids, self.characters.to(dtype), kernels.to(dtype), self.filters)
+        return F.relu(maxima + self.kernel_bias.to(dtype))
+
+    def combine(self, features: Tensor) -> Tensor:
+        """Highway layers and projection: ``[W, n_filters]`` to ``[W, P]``."""
         for highway in self.highways:
-            x = highway(x)
-        out: Tensor = self.projection(x)
+            features = highway(features)
+        out: Tensor = self.projection(features)
         return out
 
-    def _convolve(self, char_ids: Tensor) -> Tensor:
-        """Maximum over the positions of each filter, then ReLU: ``[W, C]`` to ``[W, n_filters]``."""
-        n_characters = char_ids.shape[1]
-        filled = F.pad(char_ids, (0, self.max_width - 1))  # zeros, met only by windows that are cut off below
-        windows = filled.unfold(1, self.max_width, 1)  # [W, C, max_width]
-        x = F.embedding(windows, self.characters).flatten(2)  # [W, C, max_width * embedding_dim]
-        weight = torch.cat([F.pad(k, (0, 0, 0, x.shape[2] - k.shape[0])) for k in self.kernels], dim=1)
-        scores = linear(x, weight.t())  # [W, C, n_filters]
-        counts = [count for _, count in self.filters]
-        maxima = [
-            group[:, : n_characters - width + 1].amax(dim=1)  # only windows that lie within the word's C characters
-            for (width, _), group in zip(self.filters, torch.split(scores, counts, dim=2), strict=True)
-        ]
-        return F.relu(torch.cat(maxima, dim=1) + self.kernel_bias)
+
+def _matmul_dtype(like: Tensor) -> torch.dtype:
+    device = like.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype
 
 
 class Highway(nn.Module):

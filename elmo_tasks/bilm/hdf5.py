@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -13,6 +13,7 @@ import h5py
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import remove_stale
 
 
 @contextmanager
@@ -24,9 +25,10 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
     Raises:
         UserError: if it cannot be written; nothing of it is left then.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     with writing(path):
-        raw = _Patient(temporary, "w+")
+        remove_stale(path)
+        raw = _DeferredErrors(temporary, "x+")  # exclusively: no link that someone put there is followed
     try:
         try:
             with h5py.File(raw, "w") as file:
@@ -34,15 +36,15 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
                 def write(name: str, values: NDArray[Any]) -> None:
                     file.create_dataset(name, data=values)
                     with writing(path):
-                        raw.complain()
+                        raw.raise_error()
 
                 yield write
         except (OSError, RuntimeError):
             with writing(path):  # what HDF5 misses then is but a consequence
-                raw.complain()
+                raw.raise_error()
             raise
         with writing(path):
-            raw.complain()
+            raw.raise_error()
             raw.close()
             temporary.replace(path)
     finally:
@@ -60,7 +62,7 @@ def writing(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
-class _Patient(FileIO):
+class _DeferredErrors(FileIO):
     """A file that takes all that HDF5 gives and keeps its first error for later.
 
     HDF5 itself cannot close a file whose disk is full, holds on to it, and may crash.
@@ -85,7 +87,7 @@ class _Patient(FileIO):
             self.error = self.error or error
             return size or 0
 
-    def complain(self) -> None:
+    def raise_error(self) -> None:
         """Raise the error, if there was one."""
         if self.error is not None:
             raise self.error

@@ -1,4 +1,4 @@
-"""The three state policies of a biLM: where each sentence starts from."""
+"""The three state policies of a biLM: the initial state of each sentence."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ POLICIES = ("reset", "carry", "warm")
 
 
 class Memory:
-    """What a biLM remembers between calls.
+    """The LSTM states that a biLM keeps between calls.
 
     Attributes:
-        warm: the fixed state of ``warm``, in row 0 of each LSTM layer's.
-        carried: for ``carry``, where each row ended, by LSTM layer.
+        warm: the fixed state of ``warm``, in row 0 of each LSTM layer's state.
+        carried: for ``carry``, the final state of each row, by LSTM layer.
     """
 
     def __init__(self) -> None:
         self.warm: list[State] | None = None
         self.carried: list[State] | None = None
 
-    def begin(self, zeros: list[State], policy: str) -> list[State]:
-        """Where the rows of a call start.
+    def fill_in(self, zeros: list[State], policy: str) -> list[State]:
+        """Fill in the initial states of a call's rows, by LSTM layer.
 
         Args:
-            zeros: a state of zeros for each LSTM layer, which is filled.
+            zeros: a state of zeros for each LSTM layer; changed in place.
             policy: ``reset``, ``warm`` or ``carry``.
 
         Raises:
@@ -41,14 +41,14 @@ class Memory:
         return zeros
 
     def remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
-        """Keep where some rows ended, by LSTM layer, for the next call with ``carry``."""
+        """Keep the final states of some rows, by LSTM layer, for the next call with ``carry``."""
         assert self.carried is not None
         for carried, final in zip(self.carried, finals, strict=True):
             for kept, part in zip(carried, final, strict=True):
                 kept[:, rows] = part
 
     def keep_as_warm(self) -> None:
-        """What was carried is the fixed state from now on."""
+        """Make the carried state the fixed state of ``warm``."""
         self.warm, self.carried = self.carried, None
 
     def _fill_with_warm(self, states: list[State]) -> None:

@@ -11,19 +11,19 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, remark_on_cut
 from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM, State
 from elmo_tasks.bilm.memory import Memory
 from elmo_tasks.bilm.options import BiLMOptions
-from elmo_tasks.bilm.pack import Packing
-from elmo_tasks.bilm.weights import find_files, read_weights, write_weights
-from elmo_tasks.encoders.base import batches_by_length, digest_of
+from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, write_weights
+from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_of
+from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
+from elmo_tasks.nn.packing import Packing
 
 BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
 
-_BATCH_POSITIONS = 8192  # positions of one batch of sentences of similar length
-_CHUNK_FLOATS = 32_000_000  # gates of one stretch of steps: 128 MB
+_BATCH_POSITIONS = 8192  # tokens of one batch of sentences of similar length
+_CHUNK_FLOATS = 32_000_000  # gate activations of one block of steps: 128 MB
 
 
 def bundled_folder(name: str) -> Path | None:
@@ -36,15 +36,15 @@ class BiLM(nn.Module):
     """Two stacked bidirectional LSTMs over character-based token vectors.
 
     The token layer is layer 0, doubled to the width of the others; layers 1 .. L-1 are the LSTMs' outputs, forward
-    and backward halves side by side. Sentence marks are put around each sentence and taken off what is returned.
+    and backward halves side by side. Sentence boundaries are added before the LSTMs run and removed from the result.
 
     Three state policies:
 
     * ``reset`` (default): every sentence starts from zeros, so its layers depend on nothing but its tokens;
-    * ``warm``: every sentence starts from one fixed state, the one left by :meth:`warm_up`;
-    * ``carry``: row k of a call starts where row k of the call before ended, as bilm-tf runs.
+    * ``warm``: every sentence starts from one fixed state, the final state of :meth:`warm_up`;
+    * ``carry``: row k of a call starts from the final state of row k of the previous call, as in bilm-tf.
 
-    With ``precision = "bfloat16"`` :meth:`layers` multiplies in 16 bits; sums, gates and states keep 32.
+    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in 16 bits; sums, gates and states keep 32 bits.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
@@ -69,11 +69,11 @@ class BiLM(nn.Module):
         self._memory = Memory()
         self.warm_digest: str | None = None
         self._digest: str | None = None
-        self._warns_of_cut = True
+        self._warns_of_truncation = True
 
     @property
     def n_layers(self) -> int:
-        """L, the token layer counted."""
+        """L, including the token layer."""
         return self.options.n_layers + 1
 
     @property
@@ -96,7 +96,10 @@ class BiLM(nn.Module):
             UserError: if the files are missing, damaged or do not fit together.
         """
         options_file, weights_file = find_files(bundled_folder(str(where)) or Path(where))
-        bilm = cls(BiLMOptions.read(options_file))
+        options = BiLMOptions.read(options_file)
+        with torch.device("meta"):  # allocates no memory until the file is known to have these shapes
+            check_weights(cls(options), weights_file)
+        bilm = cls(options)
         read_weights(bilm, weights_file)
         return bilm.eval().requires_grad_(False)
 
@@ -105,9 +108,9 @@ class BiLM(nn.Module):
         write_weights(self, Path(folder), dtype)
 
     def prepare(self, words: Iterable[str]) -> str:
-        """A remark on the words that lose their end, if there are any; :meth:`layers` need not warn of them then."""
-        self._warns_of_cut = False
-        return remark_on_cut(words)
+        """A message about the truncated words, empty if there are none; :meth:`layers` then does not warn of them."""
+        self._warns_of_truncation = False
+        return remark_on_truncated(words)
 
     @torch.no_grad()
     def layers(
@@ -116,22 +119,26 @@ class BiLM(nn.Module):
         state: str = "reset",
         encode: Callable[[Sequence[str]], Tensor] | None = None,
     ) -> list[Tensor]:
-        """All layers of each sentence; the first words that lose their end are warned of, once.
+        """All layers of each sentence. The first call that truncates words warns of them.
 
         Args:
             sentences: any number of token lists, of any lengths.
             state: ``reset``, ``warm`` or ``carry``.
-            encode: where the token vectors ``[n, P]`` of distinct words come from; None is :meth:`encode`.
+            encode: computes the token vectors ``[n, P]`` of distinct words; None is :meth:`encode`.
 
         Returns:
-            float ``[L, T, D]`` for each sentence, in order.
+            float ``[L, T, D]`` for each sentence, in the order given.
+
+        Raises:
+            UserError: if a sentence is a string and not a list of tokens.
         """
-        start = self._memory.begin(self.initial_states(len(sentences)), state)
+        check_sentences(sentences)
+        start = self._memory.fill_in(self.initial_states(len(sentences)), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
-        if encode is None and self._warns_of_cut and (remark := remark_on_cut(word_rows)):
+        if encode is None and self._warns_of_truncation and (remark := remark_on_truncated(word_rows)):
             warnings.warn(f"{remark} (later ones are not named)", stacklevel=3)  # 2 is the decorator
-            self._warns_of_cut = False
+            self._warns_of_truncation = False
         table = (encode or self.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
         for rows in _batches([len(s) for s in marked]):
@@ -140,7 +147,7 @@ class BiLM(nn.Module):
             )
             packing = Packing.of([len(marked[row]) for row in rows])
             tokens = table[ids]
-            with self._products():
+            with self._matmul_precision():
                 outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _rows_of(start, rows))
             batch = torch.stack([torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)], dim=1)
             for row, layers in zip(rows, batch, strict=True):
@@ -151,8 +158,8 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def encode(self, words: Sequence[str]) -> Tensor:
-        """The token layer of some words, float ``[len(words), P]``."""
-        with self._products():
+        """The token layer of words, float ``[len(words), P]``."""
+        with self._matmul_precision():
             return self.encoder.encode(words).to(self.encoder.characters.dtype)
 
     def run(self, x: Tensor, batch_sizes: Sequence[int], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
@@ -160,7 +167,7 @@ class BiLM(nn.Module):
 
         Args:
             x: ``[2, N, P]``, packed, each direction in its reading order.
-            batch_sizes: live rows of each step.
+            batch_sizes: number of active rows at each step.
             states: one per LSTM layer.
 
         Returns:
@@ -168,7 +175,7 @@ class BiLM(nn.Module):
         """
         outputs, finals = [], []
         for k, (lstm, state) in enumerate(zip(self.lstms, states, strict=True)):
-            out, final = self._in_stretches(lstm, x, batch_sizes, state)
+            out, final = self._in_blocks(lstm, x, batch_sizes, state)
             x = out + x if self.options.skip_connections and k > 0 else out
             outputs.append(x)
             finals.append(final)
@@ -179,7 +186,7 @@ class BiLM(nn.Module):
         return [lstm.initial_state(n_rows) for lstm in self.lstms]
 
     def warm_up(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Read ``sentences`` once in a row and keep the state in which they leave the biLM, for ``warm``."""
+        """Read ``sentences`` in order with carried state, and keep the final state for ``warm``."""
         self.forget()
         sha = hashlib.sha256()
         for sentence in sentences:
@@ -189,13 +196,13 @@ class BiLM(nn.Module):
         self.warm_digest = sha.hexdigest()[:16]
 
     def forget(self) -> None:
-        """Start ``carry`` afresh."""
+        """Reset the state that ``carry`` starts from."""
         self._memory.carried = None
 
-    def _in_stretches(
+    def _in_blocks(
         self, lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State
     ) -> tuple[Tensor, State]:
-        """Run a layer over stretches of steps, so that the gates of a very long text stay within the bound."""
+        """Run a layer over blocks of steps, which bounds the memory of the gates for very long texts."""
         limit = max(1, _CHUNK_FLOATS // (8 * self.options.dim))
         outs, first, begin = [], 0, 0
         while first < len(batch_sizes):
@@ -208,7 +215,7 @@ class BiLM(nn.Module):
             first, begin = last, end
         return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state
 
-    def _products(self) -> torch.autocast:
+    def _matmul_precision(self) -> torch.autocast:
         device = self.encoder.characters.device.type
         return torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
@@ -218,5 +225,5 @@ def _rows_of(states: Sequence[State], rows: Sequence[int]) -> list[State]:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches within this module's budget."""
+    """Row numbers in batches of at most ``_BATCH_POSITIONS`` tokens."""
     return batches_by_length(lengths, _BATCH_POSITIONS)

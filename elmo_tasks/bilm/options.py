@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.bilm.chars import MAX_CHARACTERS, N_CHARACTERS
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.files import read_json
+from elmo_tasks.nn.characters import MAX_CHARACTERS, N_CHARACTERS
+
+MAX_LAYERS = 100
+_MAX_CLIP = 1e30  # as a float32 it is finite
+MAX_WIDTH = 100_000
+MAX_PARAMETERS = 2_000_000_000
+"""Twenty times those of the published biLM: 8 GB. More are a mistake in the options."""
 
 
 @dataclass(frozen=True)
@@ -32,43 +38,55 @@ class BiLMOptions:
         Raises:
             UserError: naming the file and the key that is missing or out of range.
         """
-        try:
-            raw = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read as JSON options of a biLM ({error})") from error
-        return cls.from_json(raw, source=str(path))
+        return cls.from_json(read_json(path), source=str(path))
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any], source: str = "options") -> BiLMOptions:
+    def from_json(cls, raw: Any, source: str = "options") -> BiLMOptions:
         """Take over bilm-tf's nested dictionary (see :meth:`read`)."""
         if not isinstance(raw, dict):
-            raise UserError(f"{source}: expected bilm-tf's options with 'lstm' and 'char_cnn', found {str(raw)[:40]}")
+            raise UserError(f"{source}: expected bilm-tf's options with 'lstm' and 'char_cnn', found {quoted(raw)}")
         char = _section(raw, "char_cnn", source)
         lstm = _section(raw, "lstm", source)
         _expect(source, "char_cnn.n_characters", char.get("n_characters"), (N_CHARACTERS - 1, N_CHARACTERS))
         _expect(source, "char_cnn.max_characters_per_token", char.get("max_characters_per_token"), (MAX_CHARACTERS,))
         _expect(source, "char_cnn.activation", char.get("activation"), ("relu",))
-        filters = char.get("filters")
-        if not isinstance(filters, list) or not all(isinstance(f, list) and len(f) == 2 for f in filters):
-            raise UserError(f"{source}: char_cnn.filters must be a list of [width, count], found {filters!r}")
-        dim = _positive(source, "lstm.dim", lstm.get("dim"))
-        projection_dim = _positive(source, "lstm.projection_dim", lstm.get("projection_dim"))
+        dim = _whole(source, "lstm.dim", lstm.get("dim"), MAX_WIDTH)
+        projection_dim = _whole(source, "lstm.projection_dim", lstm.get("projection_dim"), MAX_WIDTH)
         if projection_dim > dim:  # bilm-tf projects down only, and cannot put layers of two widths together
             raise UserError(
                 f"{source}: lstm.projection_dim must be at most lstm.dim, found {projection_dim} and {dim}: the token "
                 "layer would be wider than the others"
             )
-        return cls(
-            filters=tuple((_positive(source, "filter width", w), _positive(source, "filters", n)) for w, n in filters),
-            character_dim=_positive(source, "char_cnn.embedding.dim", _section(char, "embedding", source).get("dim")),
-            n_highway=_positive(source, "char_cnn.n_highway", char["n_highway"]) if char.get("n_highway") else 0,
+        character_dim = _section(char, "embedding", source).get("dim")
+        n_highway = char.get("n_highway") or 0
+        options = cls(
+            filters=_filters(source, char.get("filters")),
+            character_dim=_whole(source, "char_cnn.embedding.dim", character_dim, MAX_WIDTH),
+            n_highway=_whole(source, "char_cnn.n_highway", n_highway, MAX_LAYERS, least=0),
             dim=dim,
             projection_dim=projection_dim,
-            n_layers=_positive(source, "lstm.n_layers", lstm.get("n_layers")),
+            n_layers=_whole(source, "lstm.n_layers", lstm.get("n_layers"), MAX_LAYERS),
             cell_clip=_clip(source, "lstm.cell_clip", lstm.get("cell_clip")),
             proj_clip=_clip(source, "lstm.proj_clip", lstm.get("proj_clip")),
             skip_connections=bool(lstm.get("use_skip_connections", False)),
         )
+        if options.n_parameters > MAX_PARAMETERS:
+            raise UserError(
+                f"{source}: these sizes make {options.n_parameters:,} parameters; expected at most {MAX_PARAMETERS:,}"
+            )
+        return options
+
+    @property
+    def n_parameters(self) -> int:
+        """Weights of a biLM of these sizes."""
+        n_filters = sum(count for _, count in self.filters)
+        kernels = sum(width * self.character_dim * count for width, count in self.filters)
+        highways = self.n_highway * 2 * (n_filters + 1) * n_filters
+        projection = 0 if n_filters == self.projection_dim else (n_filters + 1) * self.projection_dim
+        cell_projection = 0 if self.dim == self.projection_dim else self.dim * self.projection_dim
+        lstm = (2 * self.projection_dim + 1) * 4 * self.dim + cell_projection
+        characters = N_CHARACTERS * self.character_dim + kernels + n_filters
+        return characters + highways + projection + 2 * self.n_layers * lstm
 
     def to_json(self) -> dict[str, Any]:
         """bilm-tf's nested dictionary, the inverse of :meth:`from_json`."""
@@ -104,12 +122,23 @@ def _section(raw: dict[str, Any], key: str, source: str) -> dict[str, Any]:
 def _expect(source: str, key: str, found: object, choices: tuple[object, ...]) -> None:
     if found not in choices:
         expected = " or ".join(str(choice) for choice in choices)
-        raise UserError(f"{source}: {key} must be {expected}, found {found!r}")
+        raise UserError(f"{source}: {key} must be {expected}, found {quoted(found)}")
 
 
-def _positive(source: str, key: str, found: object) -> int:
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise UserError(f"{source}: {key} must be a positive whole number, found {found!r}")
+def _filters(source: str, found: object) -> tuple[tuple[int, int], ...]:
+    """Width and count of each group."""
+    groups = found if isinstance(found, list) and len(found) <= MAX_LAYERS else []
+    if not groups or not all(isinstance(group, list) and len(group) == 2 for group in groups):
+        raise UserError(f"{source}: char_cnn.filters must be a list of [width, count], found {quoted(found)}")
+    return tuple(
+        (_whole(source, "filter width", width, MAX_CHARACTERS), _whole(source, "filters", count, MAX_WIDTH))
+        for width, count in groups
+    )
+
+
+def _whole(source: str, key: str, found: object, most: int, least: int = 1) -> int:
+    if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
+        raise UserError(f"{source}: {key} must be a whole number from {least} to {most:,}, found {quoted(found)}")
     return found
 
 
@@ -117,6 +146,6 @@ def _clip(source: str, key: str, found: object) -> float:
     """A bound; none is infinity."""
     if found is None or found == 0:
         return float("inf")
-    if not isinstance(found, (int, float)) or isinstance(found, bool) or not found > 0:
-        raise UserError(f"{source}: {key} must be a positive number, or null for none, found {found!r}")
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 < found <= _MAX_CLIP:
+        raise UserError(f"{source}: {key} must be a positive number, or null for none, found {quoted(found)}")
     return float(found)

@@ -1,7 +1,7 @@
-"""The biLM's LSTM where no gradient is wanted, on a CPU: one direction by itself.
+"""The biLM's LSTM on a CPU without gradients, one direction at a time.
 
-That is faster than both directions in batched products: weights are laid out once, and the input's part of the gates is
-added within the product.
+This is faster than batched products of both directions: weights are prepacked once, and the input's part of the gates
+is added within the product.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from elmo_tasks.bilm.pack import steps_of
 from elmo_tasks.nn.linear import linear, product_and_sum_with, product_with
+from elmo_tasks.nn.packing import step_ranges
 
 
 def read(
@@ -27,24 +27,24 @@ def read(
     """Run over packed sequences; gates are i, j, f, o, where j is doubled (``tanh(j) = 2 sigmoid(2 j) - 1``).
 
     Args:
-        x: ``[N, input_dim]``, in reading order; its dtype is that of the products, the state keeps its own.
+        x: ``[N, input_dim]``, in reading order; matrix products have its dtype, the state keeps its own.
         weight: ``[input_dim + P, 4H]``.
         bias: ``[4H]``.
         w_projection: ``[H, P]``; None where there is no projection, and P is H.
-        batch_sizes: live rows of each step, not increasing.
-        state: where each row begins, ``[B, P]`` and ``[B, H]``.
+        batch_sizes: number of active rows at each step, not increasing.
+        state: initial hidden state and cell of each row, ``[B, P]`` and ``[B, H]``.
         clips: bounds of the cell's and of the output's absolute value.
 
     Returns:
-        outputs ``[N, P]``, and each row's hidden state and cell after its last step.
+        outputs ``[N, P]``, and the final hidden state and cell of each row.
     """
     cell_clip, proj_clip = clips
     gates = linear(x, weight[: x.shape[1]].t(), bias)
     advance = product_and_sum_with(weight[x.shape[1] :])
     project = None if w_projection is None else product_with(w_projection)
-    hidden, minus_cell = state[0].clone(), -state[1]  # the sign saves two passes
+    hidden, minus_cell = state[0].clone(), -state[1]  # negated: saves two passes over the cell
     out = hidden.new_empty(len(x), hidden.shape[1])
-    for start, stop in steps_of(batch_sizes):
+    for start, stop in step_ranges(batch_sizes):
         h, c = hidden[: stop - start], minus_cell[: stop - start]
         i, j, f, o = advance(h.to(x.dtype), gates[start:stop]).to(c.dtype).sigmoid_().chunk(4, dim=1)
         torch.addcmul(torch.addcmul(i, i, j, value=-2), f, c, out=c).clamp_(-cell_clip, cell_clip)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,14 @@ from torch import Tensor, nn
 
 from elmo_tasks.bilm.hdf5 import new_file, writing
 from elmo_tasks.bilm.options import BiLMOptions
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.files import write_json
 
 if TYPE_CHECKING:
     from elmo_tasks.bilm.model import BiLM
+
+_MAX_DATASETS = 10_000
+_MAX_RATIO = 100  # of a dataset's size to what of it is in the file; compressed weights have little more than 1
 
 
 def find_files(folder: Path) -> tuple[Path, Path]:
@@ -39,33 +42,46 @@ def find_files(folder: Path) -> tuple[Path, Path]:
     return found[0], found[1]
 
 
+def check_weights(bilm: BiLM, path: Path) -> None:
+    """See that a weight file has the datasets of a biLM, by name, shape and number format; no data is read.
+
+    Args:
+        bilm: of the sizes that the options give; its parameters may be on the ``meta`` device, without memory.
+        path: the weight file.
+
+    Raises:
+        UserError: if the file is damaged, or a dataset is missing, has no place in this model, has another shape, is no
+            array of floating-point numbers, or is not stored in this file.
+    """
+    sizes = _sizes(bilm.options)
+    with _opened(path) as file:
+        expected = {name: tuple(view.shape) for name, view in _datasets(bilm)}
+        for name in _names_in(file, path):
+            if name not in expected:
+                raise UserError(f"{path}: {quoted(name, 80)} has no place: the options ask for {sizes}")
+        for name, shape in expected.items():
+            dataset = _dataset(file, name, path)
+            if dataset is None:
+                raise UserError(f"{path}: dataset {name!r} is missing; the options ask for {sizes}")
+            if dataset.shape != shape:
+                found = "no shape" if dataset.shape is None else f"shape {shortened(str(dataset.shape), 60)}"
+                raise UserError(f"{path}: {name!r} has {found}, but the options ask for {shape} ({sizes})")
+            _check_storage(dataset, name, path)
+
+
 def read_weights(bilm: BiLM, path: Path) -> None:
     """Fill a biLM from a weight file.
 
     Raises:
-        UserError: if the file is damaged, a dataset is missing, has no place in this model, has a shape that the
-            options do not give, or holds values that are not finite.
+        UserError: as :func:`check_weights`, and if the file holds values that are not finite.
     """
-    try:
-        with h5py.File(path, "r") as file, torch.no_grad():
-            datasets = dict(_datasets(bilm))
-            for name in _layers_in(file):
-                if name not in datasets:
-                    raise UserError(f"{path}: {name!r} has no place: the options ask for {_sizes(bilm.options)}")
-            for name, view in datasets.items():
-                if name not in file:
-                    raise UserError(f"{path}: dataset {name!r} is missing; the options ask for {_sizes(bilm.options)}")
-                values = np.asarray(file[name], dtype=np.float32)
-                if values.shape != tuple(view.shape):
-                    raise UserError(
-                        f"{path}: {name!r} has shape {values.shape}, but the options ask for {tuple(view.shape)} "
-                        f"({_sizes(bilm.options)})"
-                    )
-                if not np.isfinite(values).all():
-                    raise UserError(f"{path}: {name!r} holds values that are not finite")
-                view.copy_(torch.from_numpy(values))
-    except (OSError, KeyError, RuntimeError) as error:
-        raise UserError(f"{path}: damaged or not an HDF5 file ({error})") from error
+    check_weights(bilm, path)
+    with _opened(path) as file, torch.no_grad():
+        for name, view in _datasets(bilm):
+            values = np.asarray(file[name], dtype=np.float32)
+            if not np.isfinite(values).all():
+                raise UserError(f"{path}: {name!r} holds values that are not finite")
+            view.copy_(torch.from_numpy(values))
 
 
 def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
@@ -74,19 +90,12 @@ def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
     Raises:
         UserError: if they cannot be written.
     """
-    options = folder / f".options.{os.getpid()}.tmp"
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with writing(folder):
-            options.write_text(json.dumps(bilm.options.to_json(), indent=2) + "\n", "utf-8")
-        with new_file(folder / "weights.hdf5") as write:
-            for name, view in _datasets(bilm):
-                write(name, view.detach().cpu().numpy().astype(dtype))
-        with writing(folder):
-            options.replace(folder / "options.json")
-    finally:
-        options.unlink(missing_ok=True)
+    with new_file(folder / "weights.hdf5") as write:
+        for name, view in _datasets(bilm):
+            write(name, view.detach().cpu().numpy().astype(dtype))
+    write_json(folder / "options.json", bilm.options.to_json(), "choose another folder")
 
 
 def _datasets(bilm: BiLM) -> Iterator[tuple[str, Tensor]]:
@@ -113,11 +122,67 @@ def _datasets(bilm: BiLM) -> Iterator[tuple[str, Tensor]]:
                 yield f"{cell}/W_P_0", lstm.w_projection[direction]
 
 
-def _layers_in(file: h5py.File) -> list[str]:
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """An HDF5 file to read from.
+
+    Raises:
+        UserError: whatever the library finds wrong with it while it is open.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: cannot be read (no such file, or not a regular one)")
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: damaged or not an HDF5 file ({shortened(str(error), 100)})") from error
+
+
+def _names_in(file: h5py.File, path: Path) -> list[str]:
     """The names of all weights of layers in a file; whatever else there is does no harm."""
     names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    return [name for name in names if name.startswith(("CNN", "RNN"))]
+
+    def visit(name: str, item: h5py.HLObject) -> bool | None:
+        if isinstance(item, h5py.Dataset) and name.startswith(("CNN", "RNN")):
+            names.append(name)
+        return True if len(names) > _MAX_DATASETS else None  # True ends the visit
+
+    if file.visititems(visit):
+        raise UserError(f"{path}: more than {_MAX_DATASETS:,} datasets; expected the weights of a biLM")
+    return names
+
+
+def _dataset(file: h5py.File, name: str, path: Path) -> h5py.Dataset | None:
+    """A dataset of this very file; None if it is not there.
+
+    Raises:
+        UserError: for a link to another file.
+    """
+    parent: h5py.Group = file
+    for part in name.split("/"):
+        link = parent.get(part, getlink=True) if isinstance(parent, h5py.Group) else None
+        if isinstance(link, h5py.ExternalLink):
+            raise UserError(f"{path}: {name!r} is a link to another file, which is not followed")
+        if link is None or parent.get(part) is None:
+            return None
+        parent = parent[part]
+    return parent if isinstance(parent, h5py.Dataset) else None
+
+
+def _check_storage(dataset: h5py.Dataset, name: str, path: Path) -> None:
+    """See that a dataset is floating-point numbers that this file itself holds.
+
+    Raises:
+        UserError: if it is not.
+    """
+    dtype = dataset.dtype
+    if dtype.kind != "f" or dtype.itemsize not in (2, 4, 8):
+        raise UserError(f"{path}: {name!r} holds {shortened(str(dtype), 40)}; expected float16, float32 or float64")
+    if dataset.is_virtual or dataset.external:
+        raise UserError(f"{path}: {name!r} is stored in another file, which is not read")
+    if dataset.nbytes > _MAX_RATIO * dataset.id.get_storage_size():
+        stored = dataset.id.get_storage_size()
+        raise UserError(f"{path}: {name!r} has {dataset.nbytes:,} bytes, of which {stored:,} are in the file")
 
 
 def _sizes(options: BiLMOptions) -> str:

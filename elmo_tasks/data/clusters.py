@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypedDict
 
-from elmo_tasks.data.conll2012 import Document, Sentence
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.conll2012 import EMPTY, Document, Sentence
+from elmo_tasks.errors import UserError, quoted
 
 _PIECE = re.compile(r"(?P<open>\()?(?P<cluster>\d+)(?P<close>\))?$")
 
 
-class Gold(TypedDict):
+class CorefGold(TypedDict):
     """A document as the scorer knows it: clusters of mentions (first token, token after the last, in the document)."""
 
     number: int
@@ -73,7 +73,7 @@ def n_crossing(clusters: Sequence[Sequence[tuple[int, int]]]) -> int:
     return len(crossing)
 
 
-def write_document(gold: Gold, clusters: Sequence[Sequence[Sequence[int]]]) -> str:
+def write_document(gold: CorefGold, clusters: Sequence[Sequence[Sequence[int]]]) -> str:
     """A document in the scorer's format: its name, token numbers, and the column of clusters, between tabs."""
     opened: dict[int, list[str]] = defaultdict(list)
     closed: dict[int, list[str]] = defaultdict(list)
@@ -99,11 +99,11 @@ def _mentions(sentence: Sentence) -> list[tuple[int, int, int]]:
     mentions: list[tuple[int, int, int]] = []
     opened: dict[int, list[int]] = defaultdict(list)
     for k, cell in enumerate(sentence.column(-1)):
-        for piece in [] if cell in ("-", "_", "*") else cell.split("|"):
+        for piece in [] if cell in EMPTY else cell.split("|"):
             match = _PIECE.match(piece)
             if match is None or not (match["open"] or match["close"]):
                 raise UserError(
-                    f"{sentence.where(k)}: malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
+                    f"{sentence.where(k)}: malformed mention {quoted(cell)}; expected such as (3, 3), (3) or (3|(4)"
                 )
             cluster = int(match["cluster"])
             if match["open"]:

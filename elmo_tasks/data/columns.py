@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_tasks.data.text import check_tokens, read_lines
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 DOCUMENT = "-DOCSTART-"
 
@@ -30,15 +30,15 @@ class ColumnSentence:
         return f"{self.path}:{self.line + k}"
 
 
-def read_column_sentences(path: Path, min_columns: int) -> Iterator[ColumnSentence]:
-    """All sentences of a file; document lines are passed over. A line of nothing but white space ends a sentence.
+def read_column_sentences(path: Path, min_columns: int, encoding: str | None = None) -> Iterator[ColumnSentence]:
+    """All sentences of a file; document lines are skipped. A line of nothing but white space ends a sentence.
 
     Raises:
         UserError: naming file and line, if a line has too few columns or a token cannot be one.
     """
     rows: list[list[str]] = []
     start = 1
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, encoding=encoding):
         columns = [column for column in line.replace("\t", " ").split(" ") if column]
         if not columns or columns[0] == DOCUMENT:
             if rows:
@@ -46,7 +46,8 @@ def read_column_sentences(path: Path, min_columns: int) -> Iterator[ColumnSenten
             rows, start = [], number + 1
             continue
         if len(columns) < min_columns:
-            raise UserError(f"{path}:{number}: expected at least {min_columns} columns, found {len(columns)}: {line!r}")
+            expected = f"expected at least {min_columns} columns"
+            raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
         rows.append(columns)
     if rows:
         yield _sentence(path, start, rows)

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmo_tasks.data.text import check_tokens, files_below, read_lines
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
 
 WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11
 MIN_COLUMNS = FIRST_ARGUMENTS + 1
+NO_VALUE = "_"
+EMPTY = ("-", "_", "*")
+"""What a column has where there is nothing: OntoNotes a hyphen or an asterisk, other sets a low line or nothing."""
 
 _BEGIN = re.compile(r"#begin document \((?P<name>.*)\)(?:; part (?P<part>\d+))?\s*$")
 _CELL = re.compile(r"(?P<opened>(?:\([^()*\s]+)*)\*(?P<closed>\)*)$")
@@ -57,20 +60,23 @@ class Sentence:
         spans: list[LabelledSpan] = []
         opened: tuple[int, str] | None = None
         for k, cell in enumerate(self.column(column)):
-            match = _CELL.match(cell)
+            match = _CELL.match("*" if cell in EMPTY else cell)
             if match is None:
-                raise UserError(f"{self.where(k)}: malformed span {cell!r}; expected such as (ARG0*, *, *) or (V*)")
+                expected = "expected such as (ARG0*, *, *) or (V*)"
+                raise UserError(f"{self.where(k)}: malformed span {quoted(cell)}; {expected}")
             for label in match["opened"].split("(")[1:]:
                 if opened is not None:
-                    raise UserError(f"{self.where(k)}: {label} begins within {opened[1]}; spans must not overlap")
+                    both = f"{shortened(label, 40)} begins within {shortened(opened[1], 40)}"
+                    raise UserError(f"{self.where(k)}: {both}; spans must not overlap")
                 opened = k, label
             for _ in match["closed"]:
                 if opened is None:
-                    raise UserError(f"{self.where(k)}: a bracket is closed that none opened ({cell!r})")
+                    raise UserError(f"{self.where(k)}: a bracket is closed that none opened ({quoted(cell)})")
                 spans.append((opened[0], k + 1, opened[1]))
                 opened = None
         if opened is not None:
-            raise UserError(f"{self.where(opened[0])}: the span {opened[1]} is not closed before the sentence ends")
+            place, label = self.where(opened[0]), shortened(opened[1], 40)
+            raise UserError(f"{place}: the span {label} is not closed before the sentence ends")
         return spans
 
 
@@ -85,14 +91,14 @@ class Document:
     sentences: list[Sentence] = field(default_factory=list)
 
 
-def read_documents(path: Path) -> Iterator[Document]:
+def read_documents(path: Path, encoding: str | None = None) -> Iterator[Document]:
     """All documents of a file, or of all ``*_conll`` files below a folder (OntoNotes' layout).
 
     Raises:
         UserError: naming file and line, if a document does not begin or end, is empty, or has ragged columns.
     """
     for file in conll_files(path):
-        yield from _read_file(file)
+        yield from _read_file(file, encoding)
 
 
 def conll_files(path: Path) -> list[Path]:
@@ -111,13 +117,13 @@ def unescape(word: str) -> str:
     """Brackets as the text has them; OntoNotes escapes them even within a word, and writes ``/.`` for ``.``."""
     if word in _SLASHED:
         return word[1:]
-    for escape, sign in _ESCAPES.items():
-        word = word.replace(escape, sign)
+    for escape, bracket in _ESCAPES.items():
+        word = word.replace(escape, bracket)
     return word
 
 
-def _read_file(path: Path) -> Iterator[Document]:
-    lines = read_lines(path)
+def _read_file(path: Path, encoding: str | None) -> Iterator[Document]:
+    lines = read_lines(path, encoding=encoding)
     for number, line in lines:
         if line.strip():
             yield _document(path, number, line, lines)
@@ -127,7 +133,7 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
     """The document that begins with a line, read to its end."""
     match = _BEGIN.match(line)
     if match is None:
-        raise UserError(f"{path}:{begin}: expected #begin document (NAME); part 000, found {line[:40]!r}")
+        raise UserError(f"{path}:{begin}: expected #begin document (NAME); part 000, found {quoted(line)}")
     document = Document(match["name"], match["part"] or "000", path, begin)
     rows: list[list[str]] = []
     for number, line in lines:
@@ -135,7 +141,7 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
             raise UserError(f"{path}:{number}: expected #end document for the document of line {begin} first")
         ended = line.startswith("#end document")
         if line.strip() and not ended:
-            rows.append(_row(re.split(r"[ \t]+", line.strip(" \t")), rows, f"{path}:{number}"))
+            rows.append(_cells(line))
             continue
         if rows:
             document.sentences.append(_sentence(path, number - len(rows), rows))
@@ -145,20 +151,40 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
     else:
         raise UserError(f"{path}:{begin}: the file ends without #end document for this document")
     if not document.sentences:
-        raise UserError(f"{path}:{begin}: an empty document ({document.name})")
+        raise UserError(f"{path}:{begin}: an empty document ({shortened(document.name, 40)})")
     return document
 
 
-def _row(columns: list[str], rows: list[list[str]], where: str) -> list[str]:
-    if len(columns) < MIN_COLUMNS:
-        raise UserError(f"{where}: expected at least {MIN_COLUMNS} columns, found {len(columns)}")
-    if rows and len(columns) != len(rows[0]):
-        raise UserError(f"{where}: {len(columns)} columns, but {len(rows[0])} at the sentence's first token")
-    return columns
+def _cells(line: str) -> list[str]:
+    """The columns of a token: between tabs a column may be empty, any number of spaces separates two."""
+    cells = line.lstrip(" \t").split("\t")
+    return [part for cell in cells for part in ([part for part in cell.split(" ") if part] or [""])]
 
 
-def _sentence(path: Path, line: int, rows: list[list[str]]) -> Sentence:
+def _sentence(path: Path, line: int, lines: list[list[str]]) -> Sentence:
+    """The tokens of a sentence, empty columns filled with ``_``; empty ones that no token has filled are cut off.
+
+    Raises:
+        UserError: naming file and line of a token with too few columns, or other ones than the first token.
+    """
+    width = max(_filled(cells) for cells in lines)
+    rows: list[list[str]] = []
+    for k, cells in enumerate(lines):
+        where = f"{path}:{line + k}"
+        n_columns = min(len(cells), width)
+        if n_columns < MIN_COLUMNS:
+            raise UserError(f"{where}: expected at least {MIN_COLUMNS} columns, found {n_columns}")
+        if rows and n_columns != len(rows[0]):
+            raise UserError(f"{where}: {n_columns} columns, but {len(rows[0])} at the sentence's first token")
+        if not cells[WORD]:
+            raise UserError(f"{where}: an empty word (column {WORD + 1})")
+        rows.append([cell or NO_VALUE for cell in cells[:n_columns]])
     sentence = Sentence(path, line, rows)
     for k, token in enumerate(sentence.tokens):
         check_tokens([token], sentence.where(k))
     return sentence
+
+
+def _filled(cells: list[str]) -> int:
+    """Columns up to the last that is not empty."""
+    return max((k for k, cell in enumerate(cells, start=1) if cell), default=0)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.clusters import Gold, clusters_of, merged, n_crossing, n_repeated
+from elmo_tasks.data.clusters import CorefGold, clusters_of, merged, n_crossing, n_repeated
 from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.reader import Reader, as_tokens, check_type, lists_of_state
+from elmo_tasks.data.tokens import words_of
+from elmo_tasks.errors import UserError, quoted, shortened
 
 N_DOCUMENTS = {"train": 2802, "dev": 343, "test": 348}
 """Of the English part of CoNLL-2012 (OntoNotes 5.0), parts counted."""
@@ -27,7 +29,7 @@ class CorefItem:
     sentences: list[list[str]]
     speakers: list[str]
     genre: str
-    gold: Gold
+    gold: CorefGold
 
 
 @dataclass
@@ -48,10 +50,10 @@ class CorefBatch(OnDevice):
     genre: Tensor
     mentions: Tensor
     clusters: Tensor
-    gold: list[Gold]
+    gold: list[CorefGold]
 
 
-class CorefReader:
+class CorefReader(Reader[CorefItem]):
     """Reads documents (a part is a document of its own) with their speakers and genres.
 
     The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each
@@ -63,23 +65,26 @@ class CorefReader:
         max_training_sentences: longer training documents are cut to as many sentences in a row, others each epoch.
         ontonotes: whether the documents must be as many as those of CoNLL-2012; other splits than the official one have
             been in use unnoticed.
+        encoding: of the files.
     """
 
-    def __init__(self, *, max_training_sentences: int, ontonotes: bool = False) -> None:
-        if not isinstance(max_training_sentences, int) or max_training_sentences < 1:
-            raise UserError(
-                "task.reader.max_training_sentences must be a whole number of at least 1, "
-                f"found {max_training_sentences!r}"
-            )
-        if not isinstance(ontonotes, bool):
-            raise UserError(f"task.reader.ontonotes must be true or false, found {ontonotes!r}")
+    documents = True
+    fields: ClassVar[Mapping[str, str]] = {
+        "sentences": "a list of sentences",
+        "genre": "optional: such as nw; those of the training documents are known",
+        "speakers": "optional: the speaker of each sentence",
+    }
+
+    def __init__(self, *, max_training_sentences: int, ontonotes: bool = False, encoding: str = "utf-8") -> None:
+        super().__init__(encoding=encoding)
+        check_type("task.reader.max_training_sentences", max_training_sentences, int, at_least=1)
+        check_type("task.reader.ontonotes", ontonotes, bool)
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
-        self.left_out: dict[str, int] = {}
-        self.genres: set[str] = set()
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
         """All documents of a file, or of a folder of ``*_conll`` files; no two of one name and part."""
-        items = [_item(document, number) for number, document in enumerate(_distinct(read_documents(path)))]
+        documents = _distinct(read_documents(path, self.encoding))
+        items = [_item(document, number) for number, document in enumerate(documents)]
         if self.ontonotes and len(items) != N_DOCUMENTS[split]:
             raise UserError(
                 f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
@@ -96,28 +101,32 @@ class CorefReader:
         with_mentions = [item for item in items if item.gold["clusters"]]
         if not with_mentions:
             raise UserError(f"{path}: no training document has a mention")
-        self.genres = {item.genre for item in with_mentions}
         return with_mentions
-
-    def _count(self, reason: str, n: int) -> None:
-        if n:
-            self.left_out[reason] = n
-
-    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[CorefItem]:
-        """There is no copy on the hub (``hub: null`` in the task's configuration)."""
-        raise NotImplementedError
 
     def texts(self, item: CorefItem) -> list[list[str]]:
         return item.sentences
 
-    def vary(self, item: CorefItem, chance: random.Random) -> CorefItem:
+    def fit(self, train: Sequence[CorefItem]) -> None:
+        """Learn the genres."""
+        self._use_genres({item.genre for item in train})
+
+    def state(self) -> dict[str, Any]:
+        return {"genres": list(self._genre_ids)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        (genres,) = lists_of_state(state, ["genres"])
+        self._use_genres(set(genres))
+
+    def _use_genres(self, genres: set[str]) -> None:
+        self._genre_ids = {genre: k for k, genre in enumerate(sorted(genres), start=1)}
+
+    def vary(self, item: CorefItem, rng: random.Random) -> CorefItem:
         """A stretch of a training document that is long enough to need it."""
         surplus = len(item.sentences) - self.max_training_sentences
-        return item if surplus <= 0 else cut(item, chance.randint(0, surplus), self.max_training_sentences)
+        return item if surplus <= 0 else cut(item, rng.randint(0, surplus), self.max_training_sentences)
 
-    def model_parts(self, train: list[CorefItem]) -> dict[str, Any]:
+    def model_parts(self) -> dict[str, Any]:
         """The number of genres, one for those that training lacks among them."""
-        self._genre_ids = {genre: k for k, genre in enumerate(sorted(self.genres), start=1)}
         return {"n_genres": len(self._genre_ids) + 1}
 
     def collate(self, items: list[CorefItem], texts: list[Text]) -> CorefBatch:
@@ -135,6 +144,40 @@ class CorefReader:
             gold=[item.gold],
         )
 
+    def from_json(self, fields: Mapping[str, Any], where: str) -> CorefItem:
+        """A document; without ``speakers`` it has one, without ``genre`` one that training lacks."""
+        self._check_fields(fields, where, optional=["genre", "speakers"])
+        sentences = fields["sentences"]
+        if not isinstance(sentences, list) or not sentences:
+            raise UserError(f"{where}: sentences must be a list of one or more, found {quoted(sentences)}")
+        tokens = [as_tokens(sentence, f"{where}: sentence {k}", words_of) for k, sentence in enumerate(sentences)]
+        speakers = fields.get("speakers", ["-"] * len(tokens))
+        if not isinstance(speakers, list) or len(speakers) != len(tokens) or not all(map(_is_text, speakers)):
+            raise UserError(f"{where}: speakers must be a list of {len(tokens)} names, found {quoted(speakers)}")
+        genre = fields.get("genre", "")
+        if not _is_text(genre):
+            raise UserError(f"{where}: genre must be a text, found {quoted(genre)}")
+        lengths = list(map(len, tokens))
+        return CorefItem(
+            sentences=tokens,
+            speakers=[speaker for speaker, n in zip(speakers, lengths, strict=True) for _ in range(n)],
+            genre=genre,
+            gold=CorefGold(number=0, name=genre, part="000", sentence_lengths=lengths, clusters=[]),
+        )
+
+    def to_json(self, item: CorefItem, prediction: list[list[tuple[int, int]]]) -> dict[str, Any]:
+        """The clusters of mentions, each by its text and its first token and the one after its last."""
+        tokens = [token for sentence in item.sentences for token in sentence]
+        clusters = [
+            [{"text": " ".join(tokens[start:stop]), "start": start, "stop": stop} for start, stop in sorted(cluster)]
+            for cluster in prediction
+        ]
+        return {"tokens": tokens, "clusters": clusters}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
 
 def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
     """Some sentences in a row; clusters keep the mentions within, and go if none or one is left."""
@@ -145,7 +188,7 @@ def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
         [(start - begin, stop - begin) for start, stop in cluster if begin <= start and stop <= end]
         for cluster in item.gold["clusters"]
     ]
-    gold = Gold(
+    gold = CorefGold(
         number=item.gold["number"],
         name=item.gold["name"],
         part=item.gold["part"],
@@ -162,14 +205,15 @@ def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
         first = seen.setdefault((document.name, document.part), document)
         if first is not document:
             raise UserError(
-                f"{document.path}:{document.line}: document ({document.name}); part {document.part} for a second time; "
+                f"{document.path}:{document.line}: document ({shortened(document.name, 40)}); "
+                f"part {shortened(document.part, 40)} for a second time; "
                 f"the first one is at {first.path}:{first.line}"
             )
         yield document
 
 
 def _item(document: Document, number: int) -> CorefItem:
-    gold = Gold(
+    gold = CorefGold(
         number=number,
         name=document.name,
         part=document.part,

@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, composed
-from elmo_tasks.data.source import digest_files
 from elmo_tasks.data.text import read_lines
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.files import digest_files
+from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, composed
 
 UNKNOWN = "<UNK>"
 
@@ -21,21 +21,21 @@ _MAX_BYTES = 1_000_000  # of a line
 
 
 class LmText(Protocol):
-    """Training and held-out text: ``digest`` changes with it, ``option`` is the key that says which text it is."""
+    """Training and held-out text: ``digest`` is that of the text, ``option`` the configuration key that chooses it."""
 
     digest: str
     option: str
 
-    def sentences(self, split: str, chance: Random | None = None) -> Iterator[list[str]]:
-        """Token lists of ``train`` or ``dev``, once; ``chance`` gives them another order."""
+    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
+        """Token lists of ``train`` or ``dev``, once; ``rng`` shuffles them."""
 
 
-class Shards:
-    """Text files with one tokenised sentence a line, plain or compressed, streamed and never held whole.
+class TextFiles:
+    """Text files with one tokenised sentence a line, plain or compressed, streamed and never held in memory as a whole.
 
     Args:
         root: folder of the text.
-        train: file pattern of the training shards, below ``root``; another order is an order of shards.
+        train: file pattern of the training shards, below ``root``; shuffling permutes the shards.
         heldout: file pattern of the held-out text.
     """
 
@@ -48,9 +48,9 @@ class Shards:
         }
         self.digest = digest_files([*self.paths["train"], *self.paths["dev"]])
 
-    def sentences(self, split: str, chance: Random | None = None) -> Iterator[list[str]]:
+    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
         paths = self.paths[split]
-        return chain.from_iterable(map(read_sentences, chance.sample(paths, len(paths)) if chance else paths))
+        return chain.from_iterable(map(read_sentences, rng.sample(paths, len(paths)) if rng else paths))
 
 
 def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
@@ -68,12 +68,12 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:
-    """Token lists of one file, composed (NFC); empty lines are passed over. Errors are those of :func:`read_lists`."""
+    """Token lists of one file, composed (NFC); empty lines are skipped. Errors are those of :func:`read_lists`."""
     return filter(None, read_lists(path))
 
 
 def read_lists(path: Path) -> Iterator[list[str]]:
-    """Token lists of one file, composed (NFC), also those of empty lines.
+    """Token lists of one file, composed (NFC), including those of empty lines.
 
     Raises:
         UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
@@ -86,7 +86,7 @@ def read_lists(path: Path) -> Iterator[list[str]]:
 
 
 def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[list[str]]]:
-    """Sentences in lists of at least ``n_tokens`` tokens, but for the last one; an empty one counts as a token."""
+    """Lists of sentences, all except the last with at least ``n_tokens`` tokens; an empty sentence counts as one."""
     portion: list[list[str]] = []
     size = 0
     for sentence in sentences:
@@ -100,7 +100,7 @@ def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[lis
 
 
 def count_words(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], int]:
-    """How often each word occurs, and the positions of a pass: the tokens and one sentence mark a sentence."""
+    """How often each word occurs, and the number of predictions in a pass: one per token and one per sentence end."""
     counts: Counter[str] = Counter()
     n_sentences = 0
     for sentence in sentences:
@@ -110,19 +110,19 @@ def count_words(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], int]:
 
 
 class LmVocabulary:
-    """The words that the softmax predicts, most frequent first, behind the two sentence marks and ``<UNK>``."""
+    """The words that the softmax predicts, most frequent first, after the two sentence boundaries and ``<UNK>``."""
 
     def __init__(self, words: Sequence[str], source: str = "a biLM vocabulary") -> None:
         expected = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]
         if list(words[:3]) != expected:
-            found = " ".join(words[:3]) or "nothing"
+            found = shortened(" ".join(words[:3]), 60) or "nothing"
             raise UserError(f"{source}: the first three lines must be {' '.join(expected)}, found {found}")
         self.words = list(words)
         self.ids = {word: k for k, word in enumerate(self.words)}
         self.unknown = self.ids[UNKNOWN]
         if len(self.ids) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
-            raise UserError(f"{source}: {twice!r} is in it twice")
+            raise UserError(f"{source}: {quoted(twice)} is in it twice")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -132,18 +132,18 @@ class LmVocabulary:
 
     @classmethod
     def read(cls, path: Path) -> LmVocabulary:
-        """A file with a word a line, by falling frequency; words are composed (NFC), as those of texts are.
+        """Read a file with one word per line, most frequent first. Words are composed (NFC), as in texts.
 
         Raises:
-            UserError: if it is not one.
+            UserError: if the file is not a vocabulary.
         """
         words = [line.strip() for _, line in read_lines(path, _MAX_BYTES)]
-        there = set(words)  # beside its other spelling a word keeps its own, which no text has
-        return cls([word if composed(word) in there else composed(word) for word in words], source=str(path))
+        present = set(words)  # where the composed form is in the file too, the other stays as it is: no text has it
+        return cls([word if composed(word) in present else composed(word) for word in words], source=str(path))
 
     @classmethod
     def of(cls, counts: Counter[str], max_size: int, min_count: int) -> LmVocabulary:
-        """The most frequent words, ``max_size`` at most, the three marks counted."""
+        """The most frequent words, ``max_size`` at most, including the three special tokens."""
         frequent = sorted(((-n, word) for word, n in counts.items() if n >= min_count))
         words = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]
         words += [word for _, word in frequent[: max(0, max_size - len(words))] if word not in words]

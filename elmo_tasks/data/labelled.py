@@ -1,14 +1,20 @@
-"""A text and its label: items and batches of the tasks that classify single texts."""
+"""A text and its label: items, batches and the common part of the readers of tasks that classify single texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.reader import Reader, tokens_field
+from elmo_tasks.data.tokens import words_of
+
+NO_LABEL = -100
+"""Of an item without gold; PyTorch's cross-entropy ignores it."""
 
 
 @dataclass
@@ -31,8 +37,35 @@ class LabelledBatch(OnDevice):
     labels: Tensor
     gold: list[int]
 
-    @classmethod
-    def of(cls, items: Sequence[LabelledText], text: Text) -> LabelledBatch:
-        """The items' labels beside their texts."""
+
+class LabelledReader(Reader[LabelledText]):
+    """What is left to a subclass is :attr:`labels` and :meth:`read_file`."""
+
+    labels: ClassVar[Sequence[str]]
+    """What the labels are called, by their numbers."""
+
+    fields: ClassVar[Mapping[str, str]] = {"text": "a text"}
+
+    def texts(self, item: LabelledText) -> list[list[str]]:
+        return [item.tokens]
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a raw text."""
+        return words_of(text)
+
+    def model_parts(self) -> dict[str, Any]:
+        """The number of labels."""
+        return {"n_labels": len(self.labels)}
+
+    def collate(self, items: list[LabelledText], texts: list[Text]) -> LabelledBatch:
+        """Texts with their labels."""
         gold = [item.label for item in items]
-        return cls(text, torch.tensor(gold), gold)
+        return LabelledBatch(texts[0], torch.tensor(gold), gold)
+
+    def from_json(self, fields: Mapping[str, Any], where: str) -> LabelledText:
+        self._check_fields(fields, where)
+        return LabelledText(tokens_field(fields, "text", where, self.tokenize), NO_LABEL)
+
+    def to_json(self, item: LabelledText, prediction: int) -> dict[str, Any]:
+        """The label by its name."""
+        return {"label": self.labels[prediction]}

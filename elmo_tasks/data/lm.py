@@ -1,21 +1,23 @@
-"""The text that a biLM is trained on, as Lightning takes it."""
+"""The text that a biLM is trained on, as a Lightning data module."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from itertools import chain, count
+from typing import Annotated
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_only
 from torch.utils.data import DataLoader, IterableDataset
-from tqdm import tqdm
 
-from elmo_tasks.bilm.chars import remark_on_cut
-from elmo_tasks.data.corpus import LmText, LmVocabulary, Shards, count_words
+from elmo_tasks.data.corpus import LmText, LmVocabulary, TextFiles, count_words
 from elmo_tasks.data.windows import LmBatch, cut_windows
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.characters import remark_on_truncated
+from elmo_tasks.progress import say
+from elmo_tasks.values import Range, Size
 
 
 class LmData(pl.LightningDataModule):
@@ -28,9 +30,9 @@ class LmData(pl.LightningDataModule):
         text: the sentences.
         batch_size: rows B of all processes together.
         window: steps S of a window (20 in the paper's code); the biLM's state is carried from window to window.
-        vocabulary_size: cap on the words that the softmax predicts, the three marks counted.
+        vocabulary_size: maximum number of words that the softmax predicts, including the three special tokens.
         min_count: rarer words count as ``<UNK>``.
-        seed: order of the text, anew each epoch.
+        seed: of the shuffling, together with the epoch's number.
         vocabulary: of the model that training starts from; None takes the most frequent words of the text.
     """
 
@@ -38,10 +40,10 @@ class LmData(pl.LightningDataModule):
         self,
         *,
         text: LmText,
-        batch_size: int,
-        window: int,
-        vocabulary_size: int,
-        min_count: int,
+        batch_size: Size,
+        window: Size,
+        vocabulary_size: Annotated[int, Range(4)],
+        min_count: Size,
         seed: int,
         vocabulary: LmVocabulary | None = None,
     ) -> None:
@@ -52,7 +54,7 @@ class LmData(pl.LightningDataModule):
         self.given = vocabulary
 
     def read(self) -> None:
-        """Read all text once: see that there is enough of it, count its words and tell which ones lose their end.
+        """Read all text once: check that there is enough of it, count its words and report which ones are truncated.
 
         Raises:
             UserError: naming file and line of bad text, or if the text does not fill a window.
@@ -70,23 +72,23 @@ class LmData(pl.LightningDataModule):
                 f"there is no sentence in the held-out text{self._files('dev')}; set {self.text.option} to some"
             )
         self.vocabulary = self.given or LmVocabulary.of(words, self.vocabulary_size, self.min_count)
-        _announce(remark_on_cut(chain(words, heldout)))
+        _announce(remark_on_truncated(chain(words, heldout)))
         self.unknown = 1 - sum(n for word, n in words.items() if word in self.vocabulary.ids) / words.total()
 
     def _files(self, split: str) -> str:
-        """Which files a split is read from, in brackets, if it is of files of its own."""
-        if not isinstance(self.text, Shards):
+        """The files of a split, in brackets; empty where a split has no files of its own."""
+        if not isinstance(self.text, TextFiles):
             return ""
         first, *more = self.text.paths[split]
         return f" ({first}{f' and {len(more)} more' if more else ''})"
 
     def counts(self) -> dict[str, object]:
-        """What there is to train on, for the row; ``unknown`` is the share of the training tokens."""
+        """The size of the text, for the row; ``unknown`` is the share of training tokens outside the vocabulary."""
         positions = {"train": {"positions": self.n_positions}, "dev": {"positions": self.n_heldout}}
         return {**positions, "vocabulary": len(self.vocabulary), "unknown": round(self.unknown, 4)}
 
     def model_parts(self) -> dict[str, object]:
-        """What the model must know of the data."""
+        """Arguments of the model that depend on the data."""
         return {"vocabulary_size": len(self.vocabulary)}
 
     @property
@@ -95,57 +97,58 @@ class LmData(pl.LightningDataModule):
         return self.n_positions // (self.batch_size * self.window)
 
     def train_dataloader(self) -> DataLoader[LmBatch]:
-        return self._loader("train", for_ever=True, rows=self._own_rows())
+        return self._loader("train", endless=True, rows=self._own_rows())
 
     def val_dataloader(self) -> DataLoader[LmBatch]:
-        return self._loader("dev", for_ever=False, rows=self._own_rows())
+        return self._loader("dev", endless=False, rows=self._own_rows())
 
     def batches(self, split: str) -> DataLoader[LmBatch]:
-        """A split once, all rows of it."""
-        return self._loader(split, for_ever=False, rows=slice(None))
+        """All rows of a split, in one pass."""
+        return self._loader(split, endless=False, rows=slice(None))
 
     def _own_rows(self) -> slice:
-        """The share of this process."""
+        """The rows of this process."""
         if self.trainer is None:
             return slice(None)
         n = self.batch_size // self.trainer.world_size
         return slice(self.trainer.global_rank * n, (self.trainer.global_rank + 1) * n)
 
-    def _loader(self, split: str, *, for_ever: bool, rows: slice) -> DataLoader[LmBatch]:
-        own = torch.Generator()  # else the loader would draw from the model's random numbers
-        return DataLoader(_Windows(self, split, for_ever, rows), batch_size=None, generator=own)
+    def _loader(self, split: str, *, endless: bool, rows: slice) -> DataLoader[LmBatch]:
+        own = torch.Generator()  # otherwise the loader would draw from the global generator, which the model uses
+        return DataLoader(_Windows(self, split, endless, rows), batch_size=None, generator=own)
 
     def progress(self) -> tuple[int, int]:
-        """The epoch that begins or, if a run is taken up again, goes on, and the windows of it that are done."""
+        """The current epoch, and how many of its windows are done (more than 0 if a run was resumed within it)."""
         if self.trainer is None:
             return 0, 0
-        loop = self.trainer.fit_loop  # trainer.current_epoch lags behind where a run is taken up at an epoch's end
+        loop = self.trainer.fit_loop  # trainer.current_epoch is too low after resuming at the end of an epoch
         done = loop.epoch_loop.batch_progress.current.ready
         n_epochs: int = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
         return n_epochs, done if done < self.steps_per_epoch else 0
 
     def cut(self, sentences: Iterator[list[str]], wanted: slice, skip: int = 0) -> Iterator[LmBatch]:
-        """Windows of sentences, with the wanted rows of each; the first ``skip`` are passed over."""
+        """Windows of sentences, with the wanted rows of each; the first ``skip`` windows are left out."""
         return cut_windows(sentences, self.batch_size, self.window, self.vocabulary, wanted, skip)
 
 
 @rank_zero_only
 def _announce(remark: str) -> None:
     if remark:
-        tqdm.write(f"text: {remark}")
+        say(f"text: {remark}")
 
 
 class _Windows(IterableDataset[LmBatch]):
-    """Windows of a split: once in order, or for ever, in another order each time."""
+    """Windows of a split: one pass in order, or endless passes, each in another order."""
 
-    def __init__(self, data: LmData, split: str, for_ever: bool, rows: slice) -> None:
-        self.data, self.split, self.for_ever, self.rows = data, split, for_ever, rows
+    def __init__(self, data: LmData, split: str, endless: bool, rows: slice) -> None:
+        self.data, self.split, self.endless, self.rows = data, split, endless, rows
 
     def __iter__(self) -> Iterator[LmBatch]:
-        if not self.for_ever:
+        if not self.endless:
             yield from self.data.cut(self.data.text.sentences(self.split), self.rows)
             return
-        epoch, done = self.data.progress()  # now: an iterator is made before the trainer has its state back
-        chance = random.Random(f"{self.data.seed}-{epoch}")
-        passes = (self.data.text.sentences(self.split, chance) for _ in count())
+        # not in __init__: the data set is created before the trainer has restored its state
+        epoch, done = self.data.progress()
+        rng = random.Random(f"{self.data.seed}-{epoch}")
+        passes = (self.data.text.sentences(self.split, rng) for _ in count())
         yield from self.data.cut(chain.from_iterable(passes), self.rows, skip=done)

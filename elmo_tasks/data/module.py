@@ -1,23 +1,26 @@
-"""The one data module of all tasks: splits, vocabulary, layers, batches by length."""
+"""The one data module of all tasks: its splits, its vocabulary, its layers, its batches of similar length."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
+from torch import Generator
 from torch.utils.data import DataLoader
 
-from elmo_tasks.batch import Text
-from elmo_tasks.bilm.chars import character_id_table
-from elmo_tasks.bilm.store import Filled, LayerStore, TokenStore
-from elmo_tasks.data.source import SPLITS, DocumentReader, Reader, open_source, share
-from elmo_tasks.data.words import WordVectors
+from elmo_tasks.data.batching import in_batches, lengths_of
+from elmo_tasks.data.fitted import FittedData
+from elmo_tasks.data.reader import Reader
+from elmo_tasks.data.sharing import StandIn, rows_of_process
+from elmo_tasks.data.source import SPLITS, open_source
+from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
-from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.store.store import Filled, LayerStore, TokenStore
 
 _POOL = 50  # batches that are sorted by length together
 
@@ -30,7 +33,8 @@ class TaskData(pl.LightningDataModule):
         sources: for files, the path of each split below ``root``; for the hub, ``id`` and split names.
         hub: whether the items come from the public hub.
         root: folder of the files; None for the hub.
-        fraction: share of the training items that is used; the same ones for a given seed.
+        dev_share: share of the training items that is cut off as dev, where a data set has no dev split; else None.
+        fraction: share of the other training items that is used; the same ones for a given seed.
         words: where the word vectors come from.
         update_words: train the word vectors too (random ones always are).
         batch_size: items of a batch at most.
@@ -41,10 +45,11 @@ class TaskData(pl.LightningDataModule):
     def __init__(
         self,
         *,
-        reader: Reader,
+        reader: Reader[Any],
         sources: Mapping[str, Any],
         hub: bool,
         root: str | None,
+        dev_share: float | None = None,
         fraction: float,
         words: WordVectors,
         update_words: bool,
@@ -53,32 +58,34 @@ class TaskData(pl.LightningDataModule):
         seed: int,
     ) -> None:
         super().__init__()
-        if isinstance(reader, DocumentReader) and batch_size != 1:
+        if reader.documents and batch_size != 1:
             raise UserError(f"task.training.batch_size must be 1, a document, found {batch_size}")
         self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
-        self.source = open_source(sources, hub, root)
+        self.source, self.dev_share = open_source(sources, hub, root), dev_share
+        check_dev(self.source, dev_share)
         self.digest = self.source.digest
         self.store: LayerStore | TokenStore | None = None
 
     def read(self) -> None:
-        """Read all splits, cut the training set, build the vocabulary.
+        """Read all splits, fit the reader, take a fraction of the training set, build the vocabulary.
 
         Raises:
             UserError: for bad input, and for an item that exceeds ``batch_tokens`` by itself.
         """
-        self.items = {split: self.source.read(self.reader, split) for split in self.source.splits}
+        self.items = read_splits(self.reader, self.source, self.dev_share)
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
-        self.items["train"] = share(self.items["train"], self.fraction, self.seed)
+        self.items["train"] = take_fraction(self.items["train"], self.fraction, self.seed)
         tokens = {
             split: Counter(word for item in items for text in self.reader.texts(item) for word in text)
             for split, items in self.items.items()
         }
-        self.vocabulary, self.matrix, self.coverage = self.words.embed(
+        vocabulary, matrix, self.coverage = self.words.embed(
             tokens["train"], [word for split in SPLITS[1:] for word in tokens.get(split, ())]
         )
+        self.fitted = FittedData(self.reader, vocabulary, matrix, update_words=self.update_words)
 
     def _refuse_too_long(self) -> None:
         for split in self.items:
@@ -103,81 +110,100 @@ class TaskData(pl.LightningDataModule):
 
     def model_parts(self) -> dict[str, Any]:
         """What the model must know of the data: the word embedding and the reader's label sets."""
-        embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
-        return {"words": embedding, **self.reader.model_parts(self.items["train"])}
+        return self.fitted.model_parts()
 
     def train_dataloader(self) -> DataLoader[Any]:
         return self.epoch(self.trainer.current_epoch if self.trainer else 0)
 
     def epoch(self, number: int) -> DataLoader[Any]:
-        """The training batches of one epoch: another order each epoch, the same for one seed."""
-        chance = random.Random(f"{self.seed}-{number}")
-        batches = self._shuffled(chance)
-        items = self.items["train"]
-        if isinstance(self.reader, DocumentReader):
-            items = [self.reader.vary(item, chance) for item in items]
-        return self._loader(items, batches)
+        """The training batches of one epoch: another order each epoch, the same for one seed.
+
+        A share of the training set is repeated until there are as many updates as in an epoch of the whole set. So
+        budgets, patience and schedules, which count epochs, are the same number of updates at every share.
+        """
+        rng = random.Random(f"{self.seed}-{number}")
+        train, n_original = self.items["train"], self.original["train"]
+        n_updates = math.ceil(n_original / self.batch_size) if len(train) < n_original else 1
+        items: list[Any] = []
+        batches: list[list[int]] = []
+        while len(batches) < n_updates:
+            batches += [[len(items) + k for k in batch] for batch in self._shuffled(rng)]
+            items += [self.reader.vary(item, rng) for item in train]
+        batches = batches[:n_updates] if len(train) < n_original else batches
+        items, batches = self._own_rows(items, batches)
+        return self._loader(items, _Batches(batches, self._n_done))
 
     def val_dataloader(self) -> DataLoader[Any]:
-        return self.batches("dev")
+        """The dev set; of several processes, each has some rows of each batch."""
+        return self._loader(*self._own_rows(self.items["dev"], self._by_length("dev")))
 
     def batches(self, split: str) -> DataLoader[Any]:
-        """A split in order of length, for scoring."""
-        lengths = self._lengths(split)
-        return self._loader(self.items[split], self._cut(range(len(lengths)), lengths))
+        """A split in order of length, for scoring by one process."""
+        return self._loader(self.items[split], self._by_length(split))
 
-    def _shuffled(self, shuffler: random.Random) -> list[list[int]]:
+    def _by_length(self, split: str) -> list[list[int]]:
+        lengths = self._lengths(split)
+        return self._cut(range(len(lengths)), lengths)
+
+    def _own_rows(self, items: list[Any], batches: list[list[int]]) -> tuple[list[Any], list[list[int]]]:
+        """Of several processes that train together, the part of this one."""
+        if self.trainer is None or self.trainer.world_size == 1:
+            return items, batches
+        return rows_of_process(items, batches, n=self.trainer.world_size, rank=self.trainer.global_rank)
+
+    def _shuffled(self, rng: random.Random) -> list[list[int]]:
         """Batches of similar length in a random order."""
         lengths = self._lengths("train")
-        order = shuffler.sample(range(len(lengths)), len(lengths))
+        order = rng.sample(range(len(lengths)), len(lengths))
         pool = self.batch_size * _POOL
         batches = [
             batch for start in range(0, len(order), pool) for batch in self._cut(order[start : start + pool], lengths)
         ]
-        shuffler.shuffle(batches)
+        rng.shuffle(batches)
         return batches
 
     def _cut(self, items: Sequence[int], lengths: Sequence[tuple[int, ...]]) -> list[list[int]]:
         """Some items in order of length, in batches within both bounds."""
-        batches: list[list[int]] = []
-        longest: tuple[int, ...] = ()
-        for k in sorted(items, key=lambda k: sum(lengths[k])):
-            longer = tuple(map(max, zip(longest, lengths[k], strict=True))) if longest else lengths[k]
-            size = len(batches[-1]) + 1 if batches else 0
-            if not batches or size > self.batch_size or size * sum(longer) > self.batch_tokens:
-                batches.append([])
-                longer = lengths[k]
-            batches[-1].append(k)
-            longest = longer
-        return batches
+        return in_batches(items, lengths, batch_size=self.batch_size, batch_tokens=self.batch_tokens)
 
-    def _loader(self, items: list[Any], batches: list[list[int]]) -> DataLoader[Any]:
-        own = torch.Generator()  # else each loader would draw from the model's random numbers
-        return DataLoader(items, batch_sampler=batches, collate_fn=self.collate, generator=own)  # type: ignore[arg-type]
+    def _n_done(self) -> int:
+        """Batches of this epoch that were done before the run was interrupted."""
+        return self.trainer.fit_loop.epoch_loop.batch_progress.current.ready if self.trainer else 0
+
+    def _loader(self, items: list[Any], batches: Sequence[list[int]] | _Batches) -> DataLoader[Any]:
+        return DataLoader(
+            items,  # type: ignore[arg-type]
+            batch_sampler=batches,
+            collate_fn=self.collate,
+            generator=Generator(),  # its own: else each loader would draw from the model's random numbers
+        )
 
     def _lengths(self, split: str) -> list[tuple[int, ...]]:
-        """The tokens of each text of each item; of a document one number, those of all its sentences padded."""
-        lengths = [tuple(map(len, self.reader.texts(item))) for item in self.items[split]]
-        return [(len(n) * max(n),) for n in lengths] if isinstance(self.reader, DocumentReader) else lengths
+        return [lengths_of(self.reader, item) for item in self.items[split]]
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""
-        if isinstance(self.reader, DocumentReader):
-            (item,) = items
-            return self.reader.collate(items, [self.text(self.reader.texts(item))])
-        parts = zip(*(self.reader.texts(item) for item in items), strict=True)
-        return self.reader.collate(items, [self.text(list(tokens)) for tokens in parts])
+        if isinstance(items[0], StandIn):
+            batch = self.fitted.collate([items[0].item], self.store)
+            batch.stand_in = True
+            return batch
+        return self.fitted.collate(items, self.store)
 
-    def text(self, tokens: list[list[str]]) -> Text:
-        """Ids, mask and layers of some token lists."""
-        lengths = torch.tensor([len(t) for t in tokens])
-        n_tokens = int(lengths.max())
-        mask = torch.arange(n_tokens) < lengths.unsqueeze(1)
-        word_ids = torch.zeros(mask.shape, dtype=torch.long)
-        word_ids[mask] = torch.tensor([self.vocabulary[word] for t in tokens for word in t])
-        distinct = {word: k for k, word in enumerate(dict.fromkeys(word for t in tokens for word in t))}
-        table = character_id_table(list(distinct))
-        char_ids = torch.zeros(*mask.shape, table.shape[1], dtype=torch.long)
-        char_ids[mask] = table[torch.tensor([distinct[word] for t in tokens for word in t])]
-        layers = None if self.store is None else self.store.padded(tokens)
-        return Text(tokens, word_ids, char_ids, mask, layers)
+
+class _Batches:
+    """Batches of item numbers; a run that is resumed within an epoch continues after those that are done.
+
+    Args:
+        batches: of the whole epoch.
+        n_done: asked when the first batch is wanted: an iterator is made before the trainer has its state back.
+    """
+
+    def __init__(self, batches: list[list[int]], n_done: Callable[[], int]) -> None:
+        self.batches, self.n_done = batches, n_done
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        n_done = self.n_done()
+        yield from self.batches[n_done if n_done < len(self.batches) else 0 :]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
+from elmo_tasks.data.reader import Reader, lists_of_state, tokens_field
 from elmo_tasks.data.tags import Span, bioes, bioes_tags, iob2, spans_of, split_tag
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.tokens import words_of
+from elmo_tasks.errors import UserError, quoted, shortened
 
 
 @dataclass
@@ -38,18 +41,20 @@ class NerBatch(OnDevice):
     gold: list[list[str]]
 
 
-class NerReader:
+class NerReader(Reader[NerItem]):
     """Reads the first column as the token and the last one as the tag, in IOB1, IOB2 or BIOES (BIOUL)."""
 
-    def __init__(self) -> None:
-        self.left_out: dict[str, int] = {}
-        self.kinds: set[str] = set()
+    fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+
+    def __init__(self, *, encoding: str = "utf-8") -> None:
+        super().__init__(encoding=encoding)
+        self._places: dict[str, dict[str, str]] = {}  # by split: where each entity type comes first
 
     def read_file(self, path: Path, split: str) -> list[NerItem]:
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
         return [
             self._item(sentence.tokens, [row[-1] for row in sentence.rows], split, sentence.where)
-            for sentence in read_column_sentences(path, min_columns=2)
+            for sentence in read_column_sentences(path, min_columns=2, encoding=self.encoding)
         ]
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
@@ -64,28 +69,48 @@ class NerReader:
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)
-            items.append(self._item(tokens, tags, split, lambda k, place=place: f"{place} token {k}"))
+            items.append(self._item(tokens, tags, split, partial("{} token {}".format, place)))
         return items
 
-    def _item(self, tokens: list[str], tags: list[str], split: str, where: Any) -> NerItem:
+    def _item(self, tokens: list[str], tags: list[str], split: str, where: Callable[[int], str]) -> NerItem:
+        places = self._places.setdefault(split, {})
         for k, tag in enumerate(tags):
             parts = split_tag(tag)
             if parts is None:
-                raise UserError(f"{where(k)}: unknown tag {tag!r}; expected O, or B-, I-, E-, S- and an entity type")
-            if split == "train" and parts[1]:
-                self.kinds.add(parts[1])
-            elif parts[1] and parts[1] not in self.kinds:
-                known = ", ".join(sorted(self.kinds))
-                raise UserError(f"{where(k)}: unknown entity type {parts[1]!r}; the training set has {known}")
+                expected = "expected O, or B-, I-, E-, S- and an entity type"
+                raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
+            if parts[1] and parts[1] not in places:
+                places[parts[1]] = where(k)
         return NerItem(tokens, spans_of(tags))
 
     def texts(self, item: NerItem) -> list[list[str]]:
         return [item.tokens]
 
-    def model_parts(self, train: list[NerItem]) -> dict[str, Any]:
-        """The BIOES tags over the entity types of the whole training file."""
-        self.tags = bioes_tags(self.kinds)
+    def fit(self, train: Sequence[NerItem]) -> None:
+        """Learn the entity types, which are tagged as BIOES."""
+        self._use_types({kind for item in train for _, _, kind in item.spans})
+
+    def check(self, items: Sequence[NerItem], split: str) -> None:
+        """Refuse an entity type that the training set lacks."""
+        for kind, place in self._places.get(split, {}).items():
+            if kind not in self.types:
+                known = shortened(", ".join(self.types), 100) or "none"
+                raise UserError(f"{place}: unknown entity type {quoted(kind)}; the training set has {known}")
+
+    def state(self) -> dict[str, Any]:
+        return {"types": self.types}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        (types,) = lists_of_state(state, ["types"])
+        self._use_types(set(types))
+
+    def _use_types(self, types: set[str]) -> None:
+        self.types = sorted(types)
+        self.tags = bioes_tags(self.types)
         self._ids = {tag: k for k, tag in enumerate(self.tags)}
+
+    def model_parts(self) -> dict[str, Any]:
+        """The BIOES tags."""
         return {"tags": self.tags}
 
     def collate(self, items: list[NerItem], texts: list[Text]) -> NerBatch:
@@ -95,6 +120,18 @@ class NerReader:
         for row, item in zip(tags, items, strict=True):
             row[: len(item.tokens)] = torch.tensor([self._ids[t] for t in bioes(item.spans, len(item.tokens))])
         return NerBatch(text, tags, [iob2(item.spans, len(item.tokens)) for item in items])
+
+    def from_json(self, fields: Mapping[str, Any], where: str) -> NerItem:
+        self._check_fields(fields, where)
+        return NerItem(tokens_field(fields, "tokens", where, words_of), [])
+
+    def to_json(self, item: NerItem, prediction: list[str]) -> dict[str, Any]:
+        """The tokens with their IOB2 tags, and the entities."""
+        entities = [
+            {"text": " ".join(item.tokens[start:stop]), "type": kind, "start": start, "stop": stop}
+            for start, stop, kind in spans_of(prediction)
+        ]
+        return {"tokens": item.tokens, "tags": prediction, "entities": entities}
 
 
 _CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))

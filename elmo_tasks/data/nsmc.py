@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
-from elmo_tasks.batch import Text
-from elmo_tasks.data.labelled import LabelledBatch, LabelledText
+from elmo_tasks.data.labelled import LabelledReader, LabelledText
 from elmo_tasks.data.text import check_tokens, read_lines
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 COLUMNS = ("id", "document", "label")
 LABELS = ("0", "1")
@@ -21,7 +18,7 @@ _TOKEN = re.compile(
     rf"""
     \d+(?:[.,:]\d+)*{_LETTER}*                          # 3.5점, 2015년, 9,800명의, 2:0으로
   | {_LETTER}+(?:[-.'&/](?=[A-Za-z0-9]){_LETTER}+)*     # 재밌다ㅋㅋ, U-21, TCP/IP, R&B
-  | (\S)\1*                                             # a run of one sign
+  | (\S)\1*                                             # a run of one character
     """,
     re.VERBOSE,
 )
@@ -34,75 +31,66 @@ _PLAIN = (
 )
 
 
-class NsmcReader:
+class NsmcReader(LabelledReader):
     """Reads the official files: a header, then ``id``, ``document`` and ``label`` with tabs between.
 
     Labels are 0 (negative) and 1 (positive). A quotation mark is one of the comment's, there is no quoting. Comments
     without a single token (the official files have some that are empty) are left out and counted.
     """
 
-    def __init__(self) -> None:
-        self.left_out: dict[str, int] = {}
+    labels = ("negative", "positive")
 
     def read_file(self, path: Path, split: str) -> list[LabelledText]:
-        """All comments of a file; empty lines are passed over."""
-        lines = read_lines(path)
+        """All comments of a file; empty lines are skipped."""
+        lines = read_lines(path, encoding=self.encoding)
         _, header = next(lines, (1, ""))
-        if tuple(header.split("\t")) != COLUMNS:
-            raise UserError(f"{path}:1: expected the header {', '.join(COLUMNS)} with tabs between, found {header!r}")
+        if tuple(header.rstrip().split("\t")) != COLUMNS:
+            expected = f"expected the header {', '.join(COLUMNS)} with tabs between"
+            raise UserError(f"{path}:1: {expected}, found {quoted(header)}")
         items: list[LabelledText] = []
         seen: dict[str, int] = {}
         for number, line in lines:
-            if not line:
+            if not line.strip():
                 continue
             where = f"{path}:{number}"
             name, document, label = _columns(line, where)
             if seen.setdefault(name, number) != number:
-                raise UserError(f"{where}: id {name!r} is also in line {seen[name]}")
+                raise UserError(f"{where}: id {quoted(name)} is also in line {seen[name]}")
             tokens = tokenize_korean(document)
             if not tokens:
-                self.left_out["empty comments"] = self.left_out.get("empty comments", 0) + 1
+                self._count("empty comments")
                 continue
             check_tokens(tokens, where)
             items.append(LabelledText(tokens, LABELS.index(label)))
         return items
 
-    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[LabelledText]:
-        """The hub's copies are not read (``hub: null`` in the task's configuration)."""
-        raise NotImplementedError
-
-    def texts(self, item: LabelledText) -> list[list[str]]:
-        return [item.tokens]
-
-    def model_parts(self, train: list[LabelledText]) -> dict[str, Any]:
-        """The number of classes."""
-        return {"n_labels": len(LABELS)}
-
-    def collate(self, items: list[LabelledText], texts: list[Text]) -> LabelledBatch:
-        """Labels of some comments."""
-        return LabelledBatch.of(items, texts[0])
+    def tokenize(self, text: str) -> list[str]:
+        return tokenize_korean(text)
 
 
 def _columns(line: str, where: str) -> list[str]:
-    """The three columns of one line."""
+    """The three columns of one line; blanks and tabs after the label do no harm."""
     columns = line.split("\t")
+    while len(columns) > len(COLUMNS) and not columns[-1].strip():
+        columns.pop()
+    columns[-1] = columns[-1].strip()
     if len(columns) != len(COLUMNS):
         raise UserError(
             f"{where}: expected {len(COLUMNS)} columns ({', '.join(COLUMNS)}) with tabs between, "
-            f"found {len(columns)}: {line!r}"
+            f"found {len(columns)}: {quoted(line)}"
         )
     if columns[-1] not in LABELS:
-        raise UserError(f"{where}: label {columns[-1]!r} is not one of {', '.join(LABELS)}")
+        raise UserError(f"{where}: label {quoted(columns[-1])} is not one of {', '.join(LABELS)}")
     return columns
 
 
 def tokenize_korean(text: str) -> list[str]:
-    """Eojeol (what stands between spaces) with numbers and signs apart; particles stay on their nouns.
+    """Eojeol (what stands between spaces) with numbers and punctuation apart; particles stay on their nouns.
 
-    Beside the English tokeniser of ``data/tokens.py`` rather than in it: there a token is a literal stretch of the
+    Next to the English tokeniser of ``data/tokens.py`` rather than in it: there a token is a literal stretch of the
     text, and clitics and hyphens are English. Here the spelling is made even (NFC, full-width ASCII as ASCII, straight
-    quotation marks), a run of one sign is one token and is cut at three (``!!!!!`` is ``!!!``), and a number keeps its
-    unit (``3.5점``), so that a comment looks like the tokenised Korean text that a biLM is trained on; such text
+    quotation marks), a run of one character is one token and is cut at three (``!!!!!`` is ``!!!``), and a number keeps
+    its unit (``3.5점``), so that a comment looks like the tokenised Korean text that a biLM is trained on; such text
     itself stays as it is.
     """
     plain = normalize("NFC", text).translate(_PLAIN)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
+from elmo_tasks.data.reader import Reader, check_type, lists_of_state, tokens_field
 from elmo_tasks.data.text import check_tokens, files_below, unescape
+from elmo_tasks.data.tokens import words_of
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
 
@@ -44,7 +46,7 @@ class PosBatch(OnDevice):
     gold: list[list[str]]
 
 
-class PosReader:
+class PosReader(Reader[PosItem]):
     """Reads a folder of trees or a file of columns; null elements are left out, the Treebank's escapes undone.
 
     A folder of ``*.mrg`` files holds all splits. With the Treebank's sections (``wsj_SSNN.mrg``, or folders named by
@@ -53,31 +55,30 @@ class PosReader:
 
     Args:
         column: of a file of columns, the one with the tag, from 0.
+        encoding: of the files.
     """
 
-    def __init__(self, *, column: int = 1) -> None:
+    fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+
+    def __init__(self, *, column: int = 1, encoding: str = "utf-8") -> None:
+        super().__init__(encoding=encoding)
+        check_type("task.reader.column", column, int, at_least=1)
         self.column = column
-        self.left_out: dict[str, int] = {}
 
     def read_file(self, path: Path, split: str) -> list[PosItem]:
         """All sentences of a split."""
         if path.is_dir():
-            return [item for file in files_of(path, split) for item in self._read_trees(file)]
-        sentences = read_column_sentences(path, min_columns=self.column + 1)
+            return [item for file in find_trees(path, split) for item in self._read_trees(file)]
+        sentences = read_column_sentences(path, min_columns=self.column + 1, encoding=self.encoding)
         return [
             PosItem([unescape(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
             for sentence in sentences
         ]
 
-    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[PosItem]:
-        """The Treebank is licensed."""
-        raise UserError(f"{where}: task=pos has no data on the hub")
-
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
-        for where, leaves in read_tagged_trees(path):
+        for where, leaves in read_tagged_trees(path, self.encoding):
             words = [(unescape(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
-            if len(words) < len(leaves):
-                self.left_out["null elements"] = self.left_out.get("null elements", 0) + len(leaves) - len(words)
+            self._count("null elements", len(leaves) - len(words))
             if words:
                 item = PosItem([word for word, _ in words], [tag for _, tag in words])
                 check_tokens(item.tokens, where)
@@ -86,10 +87,23 @@ class PosReader:
     def texts(self, item: PosItem) -> list[list[str]]:
         return [item.tokens]
 
-    def model_parts(self, train: list[PosItem]) -> dict[str, Any]:
-        """The tags of the training items."""
-        self.tags = sorted({tag for item in train for tag in item.tags})
+    def fit(self, train: Sequence[PosItem]) -> None:
+        """Learn the tags."""
+        self._use_tags({tag for item in train for tag in item.tags})
+
+    def state(self) -> dict[str, Any]:
+        return {"tags": self.tags}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        (tags,) = lists_of_state(state, ["tags"])
+        self._use_tags(set(tags))
+
+    def _use_tags(self, tags: set[str]) -> None:
+        self.tags = sorted(tags)
         self._ids = {tag: k for k, tag in enumerate(self.tags)}
+
+    def model_parts(self) -> dict[str, Any]:
+        """The tags."""
         return {"tags": self.tags}
 
     def collate(self, items: list[PosItem], texts: list[Text]) -> PosBatch:
@@ -100,8 +114,16 @@ class PosReader:
             row[: len(item.tags)] = torch.tensor([self._ids.get(tag, IGNORED) for tag in item.tags])
         return PosBatch(text, tags, [item.tags for item in items])
 
+    def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:
+        self._check_fields(fields, where)
+        return PosItem(tokens_field(fields, "tokens", where, words_of), [])
 
-def files_of(folder: Path, split: str) -> list[Path]:
+    def to_json(self, item: PosItem, prediction: list[str]) -> dict[str, Any]:
+        """The tokens with their tags."""
+        return {"tokens": item.tokens, "tags": prediction}
+
+
+def find_trees(folder: Path, split: str) -> list[Path]:
     """The files of a split, by section or, where there is no official split, by place in the order of names."""
     files = [file for file in files_below(folder) if file.suffix == ".mrg"]
     if not files:

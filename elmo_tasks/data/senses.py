@@ -9,7 +9,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from elmo_tasks.data.text import check_tokens, read_chunks, read_lines, unescape
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
 
 Lemma = tuple[str, str]
 """A lemma in lower case and its part of speech: ``n``, ``v``, ``a`` or ``r``."""
@@ -56,7 +56,8 @@ def read_sense_corpus(text: Path, keys: Path) -> Iterator[SenseSentence]:
         yield from parser.feed(chunk)
     yield from parser.feed(b"", last=True)
     if gold:
-        raise UserError(f"{keys}: {len(gold)} instances are not in {text.name}, such as {next(iter(gold))}")
+        example = shortened(next(iter(gold)), 40)
+        raise UserError(f"{keys}: {len(gold)} instances are not in {text.name}, such as {example}")
 
 
 def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
@@ -65,7 +66,7 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
     for number, line in read_lines(path):
         name, *keys = line.split() or [""]
         if name and (not keys or not all(map(_is_key, keys)) or name in gold):
-            raise UserError(f"{path}:{number}: expected a new instance and its sense keys, found {line!r}")
+            raise UserError(f"{path}:{number}: expected a new instance and its sense keys, found {quoted(line)}")
         if name:
             gold[name] = tuple(keys)
     return gold
@@ -92,6 +93,9 @@ class _Parser:
             self.parser.Parse(chunk, last)
         except expat.ExpatError as error:
             raise UserError(f"{self.path}:{error.lineno}: not well-formed XML ({error})") from error
+        except (LookupError, ValueError, TypeError) as error:  # an encoding that Python does not know, or no text has
+            reason = shortened(str(error), 100)
+            raise UserError(f"{self._where}: XML in an encoding that cannot be read ({reason})") from error
         done, self.done = self.done, []
         return done
 
@@ -122,9 +126,11 @@ class _Parser:
     def _instance(self, start: int, end: int) -> Instance:
         name, lemma, pos = (self.attributes.get(key, "") for key in ("id", "lemma", "pos"))
         if not lemma or pos not in _POS or start == end:
-            self._fail(f"an instance without text, lemma or a pos of {', '.join(_POS)}: id={name!r} pos={pos!r}")
+            self._fail(
+                f"an instance without text, lemma or a pos of {', '.join(_POS)}: id={quoted(name)} pos={quoted(pos)}"
+            )
         if name not in self.gold:
-            self._fail(f"instance {name!r}, which has no line (or no further one) in the key file")
+            self._fail(f"instance {quoted(name)}, which has no line (or no further one) in the key file")
         return Instance((lemma.lower(), _POS[pos]), start, end, self.gold.pop(name))
 
     @property
@@ -140,7 +146,7 @@ def _is_key(key: str) -> bool:
     return bool(lemma) and place[:1] in _SENSE_TYPES and place.count(":") == 4
 
 
-def lemma_of(key: str) -> Lemma:
+def parse_lemma(key: str) -> Lemma:
     """What a sense key is a sense of: ``art%1:09:00::`` of ("art", "n")."""
     lemma, _, place = key.rpartition("%")
     return lemma.lower(), _SENSE_TYPES[place[0]]
@@ -156,7 +162,9 @@ def read_inventory(path: Path, lemmas: Container[Lemma]) -> dict[Lemma, list[str
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 4 or not _is_key(fields[0]) or not fields[2].isdecimal():
-            raise UserError(f"{path}:{number}: expected a sense key, offset, sense number and count, found {line!r}")
-        if (lemma := lemma_of(fields[0])) in lemmas:
+            raise UserError(
+                f"{path}:{number}: expected a sense key, offset, sense number and count, found {quoted(line)}"
+            )
+        if (lemma := parse_lemma(fields[0])) in lemmas:
             numbered.setdefault(lemma, []).append((int(fields[2]), fields[0]))
     return {lemma: [key for _, key in sorted(senses)] for lemma, senses in numbered.items()}

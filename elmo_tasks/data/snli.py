@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.labelled import NO_LABEL
+from elmo_tasks.data.reader import Reader, tokens_field
 from elmo_tasks.data.text import check_tokens, read_lines
-from elmo_tasks.data.tokens import tokenize
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.tokens import words_of
+from elmo_tasks.errors import UserError, quoted, shortened
 
 LABELS = ("entailment", "neutral", "contradiction")
 NO_MAJORITY = "-"
@@ -43,31 +45,30 @@ class SnliBatch(OnDevice):
     gold: list[int]
 
 
-class SnliReader:
+class SnliReader(Reader[SnliItem]):
     """Reads pairs as raw sentences and tokenises them; pairs whose annotators found no majority are left out.
 
     The parses in the official files are not read, so that files and hub give the same tokens.
     """
 
-    def __init__(self) -> None:
-        self.left_out: dict[str, int] = {}
+    fields: ClassVar[Mapping[str, str]] = {"premise": "a sentence", "hypothesis": "a sentence"}
 
     def read_file(self, path: Path, split: str) -> list[SnliItem]:
-        """All pairs of a jsonl file, one object a line; empty lines are passed over."""
+        """All pairs of a jsonl file, one object per line; empty lines are skipped."""
         items: list[SnliItem] = []
         seen: dict[str, int] = {}
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, encoding=self.encoding):
             if not line.strip():
                 continue
             where = f"{path}:{number}"
             pair = _object(line, where)
             name = pair.get("pairID")
             if isinstance(name, str) and seen.setdefault(name, number) != number:
-                raise UserError(f"{where}: pairID {name!r} is also in line {seen[name]}")
+                raise UserError(f"{where}: pairID {quoted(name)} is also in line {seen[name]}")
             label = pair["gold_label"]
             if label not in (*LABELS, NO_MAJORITY):
                 raise UserError(
-                    f"{where}: unknown gold_label {label!r}; expected {', '.join(LABELS)} or {NO_MAJORITY!r}"
+                    f"{where}: unknown gold_label {quoted(label)}; expected {', '.join(LABELS)} or {NO_MAJORITY!r}"
                 )
             self._add(items, pair["sentence1"], pair["sentence2"], label, where)
         return items
@@ -82,7 +83,7 @@ class SnliReader:
             except KeyError as error:
                 raise UserError(f"{place}: expected the columns premise, hypothesis and label, no {error}") from error
             if not isinstance(label, int) or isinstance(label, bool) or not -1 <= label < len(LABELS):
-                raise UserError(f"{place}: label {label!r} is not in -1 .. {len(LABELS) - 1}")
+                raise UserError(f"{place}: label {quoted(label)} is not in -1 .. {len(LABELS) - 1}")
             self._add(items, premise, hypothesis, NO_MAJORITY if label == -1 else LABELS[label], place)
         return items
 
@@ -90,18 +91,22 @@ class SnliReader:
         sentences = []
         for name, sentence in (("premise", premise), ("hypothesis", hypothesis)):
             if not isinstance(sentence, str):
-                raise UserError(f"{where}: the {name} must be a text, found {sentence!r}")
-            sentences.append([token.word for token in tokenize(sentence)])
+                raise UserError(f"{where}: the {name} must be a text, found {quoted(sentence)}")
+            sentences.append(words_of(sentence))
             check_tokens(sentences[-1], f"{where} ({name})")
         if label == NO_MAJORITY:
-            self.left_out["no majority"] = self.left_out.get("no majority", 0) + 1
+            self._count("no majority")
         else:
             items.append(SnliItem(sentences[0], sentences[1], LABELS.index(label)))
 
     def texts(self, item: SnliItem) -> list[list[str]]:
         return [item.premise, item.hypothesis]
 
-    def model_parts(self, train: list[SnliItem]) -> dict[str, Any]:
+    def group(self, item: SnliItem) -> Hashable:
+        """The premise, which several pairs share."""
+        return tuple(item.premise)
+
+    def model_parts(self) -> dict[str, Any]:
         """The number of classes."""
         return {"n_labels": len(LABELS)}
 
@@ -109,6 +114,15 @@ class SnliReader:
         """Labels of some pairs."""
         labels = [item.label for item in items]
         return SnliBatch(texts[0], texts[1], torch.tensor(labels), labels)
+
+    def from_json(self, fields: Mapping[str, Any], where: str) -> SnliItem:
+        self._check_fields(fields, where)
+        premise, hypothesis = (tokens_field(fields, name, where, words_of) for name in self.fields)
+        return SnliItem(premise, hypothesis, NO_LABEL)
+
+    def to_json(self, item: SnliItem, prediction: int) -> dict[str, Any]:
+        """The label by its name."""
+        return {"label": LABELS[prediction]}
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
@@ -119,6 +133,6 @@ def _object(line: str, where: str) -> dict[str, Any]:
         raise UserError(f"{where}: not JSON ({error}); expected one object a line") from error
     wanted = {"gold_label", "sentence1", "sentence2"}
     if not isinstance(pair, dict) or not wanted <= set(pair):
-        found = ", ".join(sorted(pair)) if isinstance(pair, dict) else type(pair).__name__
+        found = shortened(", ".join(sorted(pair)), 100) if isinstance(pair, dict) else type(pair).__name__
         raise UserError(f"{where}: expected an object with {', '.join(sorted(wanted))}, found {found}")
     return pair

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.squad_json import Question, questions_of_file, questions_of_rows
+from elmo_tasks.data.reader import Reader, check_type, text_field
+from elmo_tasks.data.squad_json import Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import Token, tokenize
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.tokens import Token, tokenize, words_of
+from elmo_tasks.errors import UserError, quoted, shortened
 
 
-class Gold(TypedDict):
+class SquadGold(TypedDict):
     """What a prediction is compared with; ``number`` is the question's place in the file."""
 
     id: str
@@ -45,7 +46,7 @@ class SquadItem:
     question: list[str]
     paragraph: Paragraph
     span: tuple[int, int] | None
-    gold: Gold
+    gold: SquadGold
 
 
 @dataclass
@@ -62,10 +63,10 @@ class SquadBatch(OnDevice):
     starts: Tensor
     ends: Tensor
     paragraphs: list[Paragraph]
-    gold: list[Gold]
+    gold: list[SquadGold]
 
 
-class SquadReader:
+class SquadReader(Reader[SquadItem]):
     """Reads questions with their paragraphs, keeping character offsets: an answer is a literal stretch of its context.
 
     The answer to train on is the first reference; it is spanned by the tokens that it touches. ``left_out`` counts
@@ -80,27 +81,27 @@ class SquadReader:
             and test question is still asked of what is left.
         bad_answers: what to do where the text at an answer's offset is another one: ``error``, or ``drop`` the
             answer (and the question, if no answer is left).
+        encoding: of the files.
     """
 
-    def __init__(self, *, max_tokens: int, too_long: str = "error", bad_answers: str = "error") -> None:
-        for name, value, choices in (
-            ("too_long", too_long, ("error", "truncate")),
-            ("bad_answers", bad_answers, ("error", "drop")),
-        ):
-            if value not in choices:
-                raise UserError(f"task.reader.{name} must be one of {', '.join(choices)}, found {value!r}")
-        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
-            raise UserError(f"task.reader.max_tokens must be a whole number of at least 1, found {max_tokens!r}")
+    fields: ClassVar[Mapping[str, str]] = {"context": "a paragraph", "question": "a question on it"}
+
+    def __init__(
+        self, *, max_tokens: int, too_long: str = "error", bad_answers: str = "error", encoding: str = "utf-8"
+    ) -> None:
+        super().__init__(encoding=encoding)
+        check_type("task.reader.too_long", too_long, str, among=("error", "truncate"))
+        check_type("task.reader.bad_answers", bad_answers, str, among=("error", "drop"))
+        check_type("task.reader.max_tokens", max_tokens, int, at_least=1)
         self.max_tokens, self.too_long, self.bad_answers = max_tokens, too_long, bad_answers
-        self.left_out: dict[str, int] = {}
 
     def read_file(self, path: Path, split: str) -> list[SquadItem]:
         """All questions of a file, in its order."""
-        return self._items(questions_of_file(path), str(path), split)
+        return self._items(read_questions(path, self.encoding), str(path), split)
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SquadItem]:
         """Hub rows with ``id``, ``context``, ``question`` and ``answers`` (lists ``text`` and ``answer_start``)."""
-        return self._items(questions_of_rows(rows, where), where, split)
+        return self._items(questions_in_rows(rows, where), where, split)
 
     def _items(self, questions: Iterator[Question], where: str, split: str) -> list[SquadItem]:
         items: list[SquadItem] = []
@@ -109,7 +110,7 @@ class SquadReader:
         paragraphs: dict[str, Paragraph] = {}
         for number, question in enumerate(questions):
             if question.id in seen:
-                raise UserError(f"{where}: the id {question.id!r} comes twice")
+                raise UserError(f"{where}: the id {quoted(question.id)} comes twice")
             seen.add(question.id)
             good = [answer for answer in question.answers if answer.fits(question.context)]
             if len(good) < len(question.answers):
@@ -117,11 +118,12 @@ class SquadReader:
             if not good:
                 continue
             if question.context not in paragraphs:
-                paragraphs = {question.context: self._paragraph(question, where)}  # questions come by paragraph
+                place = f"{where}: the paragraph of question {shortened(question.id, 40)}"
+                paragraphs = {question.context: self._paragraph(question.context, place)}  # they come in order
             paragraph = paragraphs[question.context]
-            words = [token.word for token in tokenize(question.question)]
-            check_tokens(words, f"{where}: question {question.id}")
-            gold = Gold(id=question.id, number=number, answers=[answer.text for answer in good])
+            words = words_of(question.question)
+            check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
+            gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in good])
             span = _span(paragraph, good[0].start, good[0].text)
             if split == "train":
                 self._count_span(paragraph, span, good[0].text)
@@ -130,20 +132,20 @@ class SquadReader:
         self._mismatched(mismatched, where)
         return items
 
-    def _paragraph(self, question: Question, where: str) -> Paragraph:
-        tokens = tokenize(question.context, split_hyphens=True)
+    def _paragraph(self, context: str, where: str) -> Paragraph:
+        tokens = tokenize(context, split_hyphens=True)
         if len(tokens) > self.max_tokens:
             if self.too_long == "error":
                 raise UserError(
-                    f"{where}: the paragraph of question {question.id} has {len(tokens):,} tokens; set "
+                    f"{where} has {len(tokens):,} tokens; set "
                     f"task.reader.too_long=truncate to read the first {self.max_tokens:,}, or raise "
                     f"task.reader.max_tokens (the memory of attention grows with its square)"
                 )
             self._count("paragraphs truncated")
             tokens = tokens[: self.max_tokens]
         words = [token.word for token in tokens]
-        check_tokens(words, f"{where}: the paragraph of question {question.id}")
-        return Paragraph(question.context, tokens, words)
+        check_tokens(words, where)
+        return Paragraph(context, tokens, words)
 
     def _count_span(self, paragraph: Paragraph, span: tuple[int, int] | None, answer: str) -> None:
         if span is None:
@@ -155,22 +157,19 @@ class SquadReader:
         if not ids:
             return
         if self.bad_answers == "error":
-            shown = ", ".join(ids[:10]) + (", ..." if len(ids) > 10 else "")
+            shown = shortened(", ".join(ids[:10]), 100) + (", ..." if len(ids) > 10 else "")
             raise UserError(
                 f"{where}: {len(ids)} questions have an answer whose text is not at its answer_start: {shown}; "
                 f"task.reader.bad_answers=drop leaves such answers out"
             )
         self._count("questions with answers that do not match", len(ids))
 
-    def _count(self, reason: str, n: int = 1) -> None:
-        self.left_out[reason] = self.left_out.get(reason, 0) + n
-
     def texts(self, item: SquadItem) -> list[list[str]]:
         return [item.question, item.paragraph.words]
 
-    def model_parts(self, train: list[SquadItem]) -> dict[str, Any]:
-        """Nothing: the model points into the context."""
-        return {}
+    def group(self, item: SquadItem) -> Hashable:
+        """The paragraph, on which there are several questions."""
+        return item.paragraph.context
 
     def collate(self, items: list[SquadItem], texts: list[Text]) -> SquadBatch:
         """Answers of some questions."""
@@ -183,6 +182,19 @@ class SquadReader:
             paragraphs=[item.paragraph for item in items],
             gold=[item.gold for item in items],
         )
+
+    def from_json(self, fields: Mapping[str, Any], where: str) -> SquadItem:
+        self._check_fields(fields, where)
+        context, question = (text_field(fields, name, where) for name in self.fields)
+        words = words_of(question)
+        check_tokens(words, f"{where}: question")
+        return SquadItem(
+            words, self._paragraph(context, f"{where}: context"), None, SquadGold(id="", number=0, answers=[])
+        )
+
+    def to_json(self, item: SquadItem, prediction: str) -> dict[str, Any]:
+        """The answer, a literal stretch of the context."""
+        return {"answer": prediction}
 
 
 def _span(paragraph: Paragraph, start: int, answer: str) -> tuple[int, int] | None:

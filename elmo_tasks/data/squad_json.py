@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.text import read_content
+from elmo_tasks.errors import UserError, quoted, shortened
 
 VERSION = "1.1"
+
+_MAX_BYTES = 500_000_000  # the official training set has 30 million
 
 
 @dataclass
@@ -35,24 +39,25 @@ class Question:
     answers: list[Answer]
 
 
-def questions_of_file(path: Path) -> Iterator[Question]:
-    """All questions of an official file.
+def read_questions(path: Path, encoding: str = "utf-8") -> Iterator[Question]:
+    """All questions of an official file, plain or compressed.
 
     Raises:
         UserError: naming file and place, if it is not such a file.
     """
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+        text = read_content(path, _MAX_BYTES).removeprefix(codecs.BOM_UTF8).decode(encoding)
+        content = json.loads(text)
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
+        raise UserError(
+            f"{path}: not {encoding.upper()} ({error.reason} at byte {error.start:,}); set task.reader.encoding"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     root = _Node(content, str(path))
     version = root.field("version", str).value
     if version != VERSION:
-        raise UserError(f"{path}: expected version {VERSION!r}, found {version!r}")
+        raise UserError(f"{path}: expected version {VERSION!r}, found {quoted(version)}")
     for article in root.items("data"):
         for paragraph in article.items("paragraphs"):
             context = paragraph.text("context")
@@ -60,7 +65,7 @@ def questions_of_file(path: Path) -> Iterator[Question]:
                 yield _question(question, context)
 
 
-def questions_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
+def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
     """All questions of the hub's rows.
 
     Raises:
@@ -78,7 +83,7 @@ def questions_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator
 
 def _question(node: _Node, context: str) -> Question:
     id_ = node.text("id")
-    node = _Node(node.value, f"{node.where} (question {id_})")
+    node = _Node(node.value, f"{node.where} (question {shortened(id_, 40)})")
     answers = node.items("answers")
     if not answers:
         raise UserError(f"{node.where}: no answer; version {VERSION} has at least one for every question")
@@ -102,7 +107,8 @@ class _Node:
         if not isinstance(self.value, dict):
             raise UserError(f"{self.where}: expected an object, found {_kind(self.value)}")
         if key not in self.value:
-            raise UserError(f"{self.where}: no {key!r}; found {', '.join(map(str, self.value)) or 'nothing'}")
+            found = shortened(", ".join(map(str, self.value)), 100) or "nothing"
+            raise UserError(f"{self.where}: no {key!r}; found {found}")
         value = self.value[key]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise UserError(f"{self.where}: {key!r} must be {_NAMES[kind]}, found {_kind(value)}")
@@ -126,4 +132,4 @@ _NAMES = {str: "a text", int: "a whole number", list: "a list", dict: "an object
 
 
 def _kind(value: Any) -> str:
-    return next((name for kind, name in _NAMES.items() if type(value) is kind), repr(value))
+    return next((name for kind, name in _NAMES.items() if type(value) is kind), quoted(value))

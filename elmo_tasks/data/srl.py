@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.conll2012 import FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
-from elmo_tasks.data.tags import iob2
-from elmo_tasks.errors import UserError
+from elmo_tasks.data.conll2012 import EMPTY, FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
+from elmo_tasks.data.reader import Reader, check_type, lists_of_state, tokens_field
+from elmo_tasks.data.tags import iob2, spans_of
+from elmo_tasks.data.tokens import words_of
+from elmo_tasks.errors import UserError, quoted
 
 _LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
 """PropBank's: ARG0 to ARG5, ARGA, ARGM, with suffixes or without (ARGM-TMP, ARG1-DSP); C- goes on, R- refers back."""
 
 
-class Gold(TypedDict):
+class SrlGold(TypedDict):
     """What predictions are compared with; ``number`` is the sentence's place in the file, the rest is by predicate."""
 
     number: int
@@ -34,7 +37,7 @@ class SrlItem:
     """A sentence and, for each of its predicates, the predicate's token and the IOB2 tags of all tokens."""
 
     tokens: list[str]
-    gold: Gold
+    gold: SrlGold
 
 
 @dataclass
@@ -43,20 +46,20 @@ class SrlBatch(OnDevice):
 
     Attributes:
         text: the sentences, each once.
-        real: bool ``[S, P]``, True where a sentence has that many predicates; N are True.
+        valid: bool ``[S, P]``, True where a sentence has that many predicates; N are True.
         predicates: long ``[N]``, the token of each predicate, sentence by sentence.
         tags: long ``[N, T]``, 0 on padding.
         gold: what the metric compares with, by sentence.
     """
 
     text: Text
-    real: Tensor
+    valid: Tensor
     predicates: Tensor
     tags: Tensor
-    gold: list[Gold]
+    gold: list[SrlGold]
 
 
-class SrlReader:
+class SrlReader(Reader[SrlItem]):
     """Reads sentences with all of their predicates, so that words and layers of a sentence are there once.
 
     A predicate is a token with a frameset. ``left_out`` counts for each split sentences without predicates, training
@@ -65,16 +68,18 @@ class SrlReader:
 
     Args:
         max_training_tokens: training sentences with more are left out (100 in He et al., 2017).
+        encoding: of the files.
     """
 
-    def __init__(self, *, max_training_tokens: int) -> None:
-        if not isinstance(max_training_tokens, int) or max_training_tokens < 1:
-            raise UserError(
-                f"task.reader.max_training_tokens must be a whole number of at least 1, found {max_training_tokens!r}"
-            )
+    fields: ClassVar[Mapping[str, str]] = {
+        "tokens": "a sentence",
+        "predicates": "optional: the places of its verbs, from 0",
+    }
+
+    def __init__(self, *, max_training_tokens: int, encoding: str = "utf-8") -> None:
+        super().__init__(encoding=encoding)
+        check_type("task.reader.max_training_tokens", max_training_tokens, int, at_least=1)
         self.max_training_tokens = max_training_tokens
-        self.left_out: dict[str, int] = {}
-        self.labels: set[str] = set()
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:
         """All sentences with predicates of a file, or of a folder of ``*_conll`` files.
@@ -83,10 +88,9 @@ class SrlReader:
             UserError: naming file and line for bad annotation, and the file if there is no such sentence in it.
         """
         items: list[SrlItem] = []
-        n_read = 0
-        for sentence in (sentence for document in read_documents(path) for sentence in document.sentences):
-            gold = self._gold(sentence, n_read, split)
-            n_read += 1
+        sentences = [s for document in read_documents(path, self.encoding) for s in document.sentences]
+        for number, sentence in enumerate(sentences):
+            gold = _gold(sentence, number)
             if not gold["predicates"]:
                 self._count(f"{split} sentences without predicates")
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
@@ -95,71 +99,122 @@ class SrlReader:
                 items.append(SrlItem(sentence.tokens, gold))
         if not items:
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
-            raise UserError(f"{path}: no {split} sentence{short} has a predicate; {_n(n_read, 'sentence')} read")
+            n_read = _n(len(sentences), "sentence")
+            raise UserError(f"{path}: no {split} sentence{short} has a predicate; {n_read} read")
         return items
-
-    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SrlItem]:
-        """There is no copy on the hub (``hub: null`` in the task's configuration)."""
-        raise NotImplementedError
-
-    def _gold(self, sentence: Sentence, number: int, split: str) -> Gold:
-        at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset != "-"]
-        n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
-        if n_columns != len(at):
-            raise UserError(
-                f"{sentence.where()}: {_n(len(at), 'predicate')} but {_n(n_columns, 'column')} of arguments"
-            )
-        lemmas = [_name(sentence.rows[k]) for k in at]
-        tags = [self._tags(sentence, FIRST_ARGUMENTS + n, k, split) for n, k in enumerate(at)]
-        return Gold(number=number, predicates=at, lemmas=lemmas, tags=tags)
-
-    def _tags(self, sentence: Sentence, column: int, predicate: int, split: str) -> list[str]:
-        spans = sentence.spans(column)
-        of_predicate = f"in column {column + 1}, which is that of the predicate {sentence.tokens[predicate]!r}"
-        verbs = [(start, stop) for start, stop, label in spans if label == "V"]
-        if not any(start <= predicate < stop for start, stop in verbs):
-            raise UserError(f"{sentence.where(predicate)}: no V {of_predicate}")
-        if len(verbs) > 1:
-            raise UserError(f"{sentence.where(verbs[1][0])}: a second V {of_predicate}; expected C-V for what goes on")
-        for start, _, label in spans:
-            if not _LABEL.fullmatch(label):
-                raise UserError(
-                    f"{sentence.where(start)}: unknown label {label!r}; expected one of PropBank's, such as ARG0, "
-                    "ARGM-TMP, R-ARG0 or C-V"
-                )
-            if split == "train":
-                self.labels.add(label)
-            elif label not in self.labels:
-                self._count(f"{split} arguments with a label that training lacks")
-        return iob2(spans, len(sentence.rows))
-
-    def _count(self, reason: str) -> None:
-        self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
     def texts(self, item: SrlItem) -> list[list[str]]:
         return [item.tokens]
 
-    def model_parts(self, train: list[SrlItem]) -> dict[str, Any]:
-        """The IOB2 tags over the labels of the whole training file, O first."""
-        self.tags = ["O", *(f"{prefix}-{label}" for label in sorted(self.labels) for prefix in "BI")]
+    def fit(self, train: Sequence[SrlItem]) -> None:
+        """Learn the labels, and the words that are predicates more often than not."""
+        labels = {label for item in train for tags in item.gold["tags"] for _, _, label in spans_of(tags)}
+        words = Counter(word.lower() for item in train for word in item.tokens)
+        predicates = Counter(item.tokens[k].lower() for item in train for k in item.gold["predicates"])
+        self._use(labels, {word for word, n in predicates.items() if 2 * n > words[word]})
+
+    def check(self, items: Sequence[SrlItem], split: str) -> None:
+        """Count arguments whose label training lacks."""
+        spans = (span for item in items for tags in item.gold["tags"] for span in spans_of(tags))
+        unknown = sum(label not in self.labels for _, _, label in spans)
+        self._count(f"{split} arguments with a label that training lacks", unknown)
+
+    def state(self) -> dict[str, Any]:
+        return {"labels": sorted(self.labels), "verbs": sorted(self.verbs)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        labels, verbs = lists_of_state(state, ["labels", "verbs"])
+        self._use(set(labels), set(verbs))
+
+    def _use(self, labels: set[str], verbs: set[str]) -> None:
+        self.labels, self.verbs = labels, verbs
+        self.tags = ["O", *(f"{prefix}-{label}" for label in sorted(labels) for prefix in "BI")]
         self._ids = {tag: k for k, tag in enumerate(self.tags)}
+
+    def model_parts(self) -> dict[str, Any]:
+        """The IOB2 tags over the labels, O first."""
         return {"tags": self.tags}
 
     def collate(self, items: list[SrlItem], texts: list[Text]) -> SrlBatch:
         """Predicates and tags of some sentences."""
         (text,) = texts
         counts = torch.tensor([len(item.gold["predicates"]) for item in items])
-        of_predicates = [tags for item in items for tags in item.gold["tags"]]
-        padded = torch.zeros(len(of_predicates), text.mask.shape[1], dtype=torch.long)
-        for row, tags in zip(padded, of_predicates, strict=True):
+        tags_by_predicate = [tags for item in items for tags in item.gold["tags"]]
+        padded = torch.zeros(len(tags_by_predicate), text.mask.shape[1], dtype=torch.long)
+        for row, tags in zip(padded, tags_by_predicate, strict=True):
             row[: len(tags)] = torch.tensor([self._ids.get(tag, 0) for tag in tags])
         return SrlBatch(
             text=text,
-            real=torch.arange(int(counts.max())) < counts.unsqueeze(1),
-            predicates=torch.tensor([k for item in items for k in item.gold["predicates"]]),
+            valid=torch.arange(int(counts.max())) < counts.unsqueeze(1),
+            predicates=torch.tensor([k for item in items for k in item.gold["predicates"]], dtype=torch.long),
             tags=padded,
             gold=[item.gold for item in items],
         )
+
+    def from_json(self, fields: Mapping[str, Any], where: str) -> SrlItem:
+        """A sentence; without ``predicates`` they are the words that are predicates more often than not in training.
+
+        Raises:
+            UserError: as all readers do, and if there is no predicate.
+        """
+        self._check_fields(fields, where, optional=["predicates"])
+        tokens = tokens_field(fields, "tokens", where, words_of)
+        found = [k for k, word in enumerate(tokens) if word.lower() in self.verbs]
+        predicates = fields.get("predicates", found)
+        if not isinstance(predicates, list) or not all(type(k) is int and 0 <= k < len(tokens) for k in predicates):
+            expected = f"a list of whole numbers from 0 to {len(tokens) - 1}"
+            raise UserError(f"{where}: predicates must be {expected}, found {quoted(predicates)}")
+        if not predicates:
+            raise UserError(f"{where}: no predicate was found; name the places of the sentence's verbs in predicates")
+        predicates = sorted(set(predicates))
+        nothing = [["O"] * len(tokens) for _ in predicates]
+        return SrlItem(tokens, SrlGold(number=0, predicates=predicates, lemmas=["_"] * len(predicates), tags=nothing))
+
+    def to_json(self, item: SrlItem, prediction: list[list[str]]) -> dict[str, Any]:
+        """The arguments of each predicate."""
+        frames = [
+            {
+                "predicate": item.tokens[k],
+                "place": k,
+                "tags": tags,
+                "arguments": [
+                    {"label": label, "text": " ".join(item.tokens[start:stop]), "start": start, "stop": stop}
+                    for start, stop, label in spans_of(tags)
+                ],
+            }
+            for k, tags in zip(item.gold["predicates"], prediction, strict=True)
+        ]
+        return {"tokens": item.tokens, "frames": frames}
+
+
+def _gold(sentence: Sentence, number: int) -> SrlGold:
+    """The predicates of a sentence and their arguments."""
+    at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset not in EMPTY]
+    n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
+    if n_columns != len(at):
+        raise UserError(f"{sentence.where()}: {_n(len(at), 'predicate')} but {_n(n_columns, 'column')} of arguments")
+    lemmas = [_name(sentence.rows[k]) for k in at]
+    tags = [_tags(sentence, FIRST_ARGUMENTS + n, k) for n, k in enumerate(at)]
+    return SrlGold(number=number, predicates=at, lemmas=lemmas, tags=tags)
+
+
+def _tags(sentence: Sentence, column: int, predicate: int) -> list[str]:
+    """IOB2 tags of a predicate's column, checked."""
+    spans = sentence.spans(column)
+    word = quoted(sentence.tokens[predicate])
+    place = f"in column {column + 1}, which is that of the predicate {word}"
+    verbs = [(start, stop) for start, stop, label in spans if label == "V"]
+    if not any(start <= predicate < stop for start, stop in verbs):
+        raise UserError(f"{sentence.where(predicate)}: no V {place}")
+    if len(verbs) > 1:
+        raise UserError(f"{sentence.where(verbs[1][0])}: a second V {place}; expected C-V for what goes on")
+    for start, _, label in spans:
+        if not _LABEL.fullmatch(label):
+            raise UserError(
+                f"{sentence.where(start)}: unknown label {quoted(label)}; expected one of PropBank's, such as ARG0, "
+                "ARGM-TMP, R-ARG0 or C-V"
+            )
+    return iob2(spans, len(sentence.rows))
 
 
 def _n(count: int, noun: str) -> str:
@@ -171,5 +226,5 @@ def _name(row: list[str]) -> str:
 
     In its files a ``-`` says that no predicate is here, and white space ends a column.
     """
-    names = (name for name in (row[LEMMA], row[WORD]) if name != "-" and not re.search(r"\s", name))
+    names = (name for name in (row[LEMMA], row[WORD]) if name not in EMPTY and not re.search(r"\s", name))
     return next(names, "_")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.batch import Text
-from elmo_tasks.data.labelled import LabelledBatch, LabelledText
+from elmo_tasks.data.labelled import LabelledReader, LabelledText
+from elmo_tasks.data.reader import check_type
 from elmo_tasks.data.text import check_tokens, read_lines, unescape
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 N_LABELS = 5
 
 
-class SstReader:
+class SstReader(LabelledReader):
     """Reads one tree a line; labels are 0 (very negative) to 4 (very positive).
 
     Args:
@@ -25,20 +25,28 @@ class SstReader:
         min_phrase_tokens: leave out shorter subtrees (the whole sentence always stays).
         unescape: undo the Treebank's escapes (``-LRB-`` is ``(`` again), so that word vectors and the biLM see the
             text that they were trained on.
+        encoding: of the files.
     """
 
-    def __init__(self, *, phrases: bool, min_phrase_tokens: int = 1, unescape: bool = True) -> None:
+    labels = ("very negative", "negative", "neutral", "positive", "very positive")
+
+    def __init__(
+        self, *, phrases: bool, min_phrase_tokens: int = 1, unescape: bool = True, encoding: str = "utf-8"
+    ) -> None:
+        super().__init__(encoding=encoding)
+        check_type("task.reader.phrases", phrases, bool)
+        check_type("task.reader.unescape", unescape, bool)
+        check_type("task.reader.min_phrase_tokens", min_phrase_tokens, int, at_least=1)
         self.phrases, self.min_phrase_tokens, self.unescape = phrases, min_phrase_tokens, unescape
-        self.left_out: dict[str, int] = {}
 
     def read_file(self, path: Path, split: str) -> list[LabelledText]:
-        """All sentences, or subtrees, of a file of trees; empty lines are passed over."""
+        """All sentences, or subtrees, of a file of trees; empty lines are skipped."""
         items: list[LabelledText] = []
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, encoding=self.encoding):
             if not line.strip():
                 continue
             where = f"{path}:{number}"
-            subtrees = parse_tree(line, where)
+            subtrees = parse_tree(line.strip(" \t"), where)
             sentence = subtrees[-1]
             check_tokens(sentence.tokens, where)
             if split != "train" or not self.phrases:
@@ -66,23 +74,15 @@ class SstReader:
             items.append(self._clean(LabelledText(tokens, label)))
         return items
 
-    def _count(self, reason: str, n: int) -> None:
-        if n:
-            self.left_out[reason] = self.left_out.get(reason, 0) + n
+    def group(self, item: LabelledText) -> Hashable:
+        if self.phrases:
+            raise UserError(
+                "task.dev_share cannot cut dev off phrases, of which a sentence has many; add task.reader.phrases=false"
+            )
+        return super().group(item)
 
     def _clean(self, item: LabelledText) -> LabelledText:
         return LabelledText([unescape(t) for t in item.tokens], item.label) if self.unescape else item
-
-    def texts(self, item: LabelledText) -> list[list[str]]:
-        return [item.tokens]
-
-    def model_parts(self, train: list[LabelledText]) -> dict[str, Any]:
-        """The number of classes."""
-        return {"n_labels": N_LABELS}
-
-    def collate(self, items: list[LabelledText], texts: list[Text]) -> LabelledBatch:
-        """Labels of some sentences."""
-        return LabelledBatch.of(items, texts[0])
 
 
 _PIECE = re.compile(r"\((?P<label>[0-4])(?=[ (])|(?P<close>\))|(?P<word>[^ ()]+)|(?P<space> +)|(?P<bad>.)")
@@ -102,10 +102,8 @@ def parse_tree(line: str, where: str) -> list[LabelledText]:
         inside = open_nodes[-1] if open_nodes else None
         problem = _problem(piece, inside, finished=bool(done) and inside is None)
         if problem:
-            found = line[piece.start() : piece.start() + 20]
-            raise UserError(
-                f"{where}: malformed tree at column {piece.start() + 1}: expected {problem}, found {found!r}"
-            )
+            found = quoted(line[piece.start() : piece.start() + 20])
+            raise UserError(f"{where}: malformed tree at column {piece.start() + 1}: expected {problem}, found {found}")
         if piece["label"]:
             open_nodes.append(_Node(int(piece["label"])))
         elif piece["word"] and inside:

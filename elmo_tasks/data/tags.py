@@ -71,7 +71,7 @@ def bioes_constraints(tags: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         bool ``[K, K]`` (from, to), ``[K]`` (may come first), ``[K]`` (may come last).
     """
     parts = [part for part in map(split_tag, tags) if part is not None]
-    opens = [prefix in "BI" for prefix, _ in parts]  # a span is open behind this tag
+    opens = [prefix in "BI" for prefix, _ in parts]  # a span is open after this tag
     goes_on = [prefix in "IE" for prefix, _ in parts]  # this tag needs an open span of its type before it
     allowed = torch.tensor(
         [

@@ -1,4 +1,4 @@
-"""A task's sentences as text for a language model: what its reader gives, the labels ignored."""
+"""A task's sentences as text for a language model: its reader's items without their labels."""
 
 from __future__ import annotations
 
@@ -7,46 +7,57 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from elmo_tasks.bilm.chars import composed
-from elmo_tasks.data.source import Reader, open_source, share
+from elmo_tasks.data.reader import Reader
+from elmo_tasks.data.source import open_source
+from elmo_tasks.data.splits import read_splits, take_fraction
+from elmo_tasks.nn.characters import composed
 
 
 class TaskText:
-    """The token lists of a task's training and dev items, each as often as it stands in the files, composed (NFC).
+    """The token lists of a task's training and dev items, composed (NFC), with their repetitions in the files.
 
-    What several items share (a SQuAD paragraph and its questions) is read once; it is one text to the biLM here, with
-    marks at its ends only, as it is when the task is trained.
+    A text that several items share (a SQuAD paragraph with its questions) is read once. It is one
+    text to the biLM, as in the task's training, with sentence boundaries at its two ends only.
 
     Args:
         reader: the task's reader.
         sources: for files, the path of each split below ``root``; for the hub, ``id`` and split names.
         hub: whether the items come from the public hub.
         root: folder of the files; None for the hub.
-        fraction: share of the training items that is used; those that the task would use with this seed.
+        dev_share: share of the training items that the task splits off as dev; None where it has a dev set.
+        fraction: share of the remaining training items that is used: those that the task uses with this seed.
         seed: of the fraction.
     """
 
     option = "task.lm.text"
 
     def __init__(
-        self, *, reader: Reader, sources: Mapping[str, Any], hub: bool, root: str | None, fraction: float, seed: int
+        self,
+        *,
+        reader: Reader[Any],
+        sources: Mapping[str, Any],
+        hub: bool,
+        root: str | None,
+        dev_share: float | None = None,
+        fraction: float,
+        seed: int,
     ) -> None:
-        self.reader, self.fraction, self.seed = reader, fraction, seed
+        self.reader, self.dev_share, self.fraction, self.seed = reader, dev_share, fraction, seed
         self.source = open_source(sources, hub, root)
         self.digest = self.source.digest
 
-    def sentences(self, split: str, chance: Random | None = None) -> Iterator[list[str]]:
-        """Token lists in the order of the file, or in a random one."""
+    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
+        """Token lists in the order of the file, or shuffled by ``rng``."""
         texts = self._splits[split]
-        return iter(chance.sample(texts, len(texts)) if chance else texts)
+        return iter(rng.sample(texts, len(texts)) if rng else texts)
 
     @cached_property
     def _splits(self) -> dict[str, list[list[str]]]:
-        return {split: self._read(split) for split in ("train", "dev")}
+        items = read_splits(self.reader, self.source, self.dev_share, ("train", "dev"))
+        items["train"] = take_fraction(items["train"], self.fraction, self.seed)
+        return {split: self._texts(items[split]) for split in items}
 
-    def _read(self, split: str) -> list[list[str]]:
-        items = self.source.read(self.reader, split)
-        if split == "train":
-            items = share(items, self.fraction, self.seed)
+    def _texts(self, items: list[Any]) -> list[list[str]]:
+        """The distinct texts of some items (a SQuAD paragraph is one, whatever the number of its questions)."""
         texts = {id(text): text for item in items for text in self.reader.texts(item)}
         return [list(map(composed, text)) for text in texts.values() if text]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
+import io
 import lzma
 import os
 import zlib
@@ -12,12 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 MAX_TOKEN_CHARACTERS = 1000  # the longest web address in a treebank has 473
 
 _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK_BYTES = 1 << 16
+_MAX_LINE_BYTES = 10_000_000  # far longer than a tree, a paragraph or a token with its annotations
+_MAX_RATIO = 100  # of a compressed file's contents to its size; text has 3 to 10
+_RATIO_FROM = 100_000_000  # bytes that any compressed file may have
 
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
@@ -30,35 +35,54 @@ def files_below(folder: Path) -> list[Path]:
     found: list[Path] = []
     entered: set[Path] = set()
     for root, folders, names in os.walk(folder, followlinks=True):
-        real = Path(root).resolve()
-        if real in entered:  # a link back, or a second one to the same place
+        resolved = Path(root).resolve()
+        if resolved in entered:  # a link back, or a second one to the same place
             folders.clear()
             continue
-        entered.add(real)
+        entered.add(resolved)
         folders.sort()
         found += [Path(root, name) for name in names]
     return sorted(found)
 
 
-def read_lines(path: Path, max_bytes: int | None = None) -> Iterator[tuple[int, str]]:
+def check_encoding(name: str) -> str:
+    """A text encoding that Python knows, in which a line ends where a byte says so.
+
+    Raises:
+        UserError: if it is not one.
+    """
+    try:
+        ascii_bytes = "a\tb\r\n".encode(name)
+    except (LookupError, TypeError, UnicodeError, ValueError):
+        ascii_bytes = b""
+    if ascii_bytes != b"a\tb\r\n":
+        raise UserError(f"task.reader.encoding must be such as utf-8, latin-1 or euc-kr, found {quoted(name)}")
+    return codecs.lookup(name).name
+
+
+def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None) -> Iterator[tuple[int, str]]:
     """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are taken off.
 
     Args:
         path: of the file; its ending says how it is compressed.
         max_bytes: no more of a line is ever held; a longer one is an error.
+        encoding: a user's choice (see :func:`check_encoding`); None is UTF-8.
 
     Raises:
-        UserError: naming file and line, if the file cannot be read as UTF-8 or a line is too long.
+        UserError: naming file and line, if the file cannot be read or decoded, a line is too long, or a compressed file
+            is far larger than text can be.
     """
-    number, limit = 0, -1 if max_bytes is None else max_bytes + 1
+    number, codec = 0, encoding or "utf-8"
     try:
         with _open(path) as file:
-            for number, raw in enumerate(iter(partial(file.readline, limit), b""), start=1):
-                if max_bytes is not None and len(raw) > max_bytes:
-                    raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes; expected one sentence a line")
-                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            for number, raw in enumerate(iter(partial(file.readline, max_bytes + 1), b""), start=1):
+                if len(raw) > max_bytes:
+                    raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
+                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 and codec == "utf-8" else raw
+                yield number, raw.decode(codec).rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
+        option = "" if encoding is None else "; set task.reader.encoding to the file's, such as latin-1"
+        raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({_why(error)})") from error
 
@@ -67,7 +91,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, some at a time.
 
     Raises:
-        UserError: naming the file, if it cannot be read.
+        UserError: naming the file, if it cannot be read, or is compressed and far larger than text can be.
     """
     try:
         with _open(path) as file:
@@ -77,14 +101,59 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         raise UserError(f"{path}: cannot be read ({_why(error)})") from error
 
 
+def read_content(path: Path, max_bytes: int) -> bytes:
+    """The whole content of a file.
+
+    Raises:
+        UserError: naming the file, if it cannot be read or holds more than ``max_bytes``.
+    """
+    chunks, n_bytes = [], 0
+    for chunk in read_chunks(path):
+        n_bytes += len(chunk)
+        if n_bytes > max_bytes:
+            raise UserError(f"{path}: more than {max_bytes:,} bytes; expected a smaller file")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
 def _why(error: Exception) -> str:
     """Without the path, which stands before it."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def _open(path: Path) -> IO[bytes]:
-    file: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
-    return file
+    if not path.is_file() and path.exists():
+        raise UserError(f"{path}: cannot be read (it is not a regular file)")
+    opener = _OPENERS.get(path.suffix)
+    if opener is None:
+        return path.open("rb")
+    return io.BufferedReader(_Bounded(opener(path, "rb"), path), _CHUNK_BYTES)
+
+
+class _Bounded(io.RawIOBase):
+    """A compressed file's contents, as long as they can be text: a small file can hold any number of zeros."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file, self._path = file, path
+        self._limit = max(_RATIO_FROM, _MAX_RATIO * path.stat().st_size)
+        self._n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        self._n_bytes += len(data)
+        if self._n_bytes > self._limit:
+            raise UserError(
+                f"{self._path}: holds more than {self._limit:,} bytes, {_MAX_RATIO} times its own size; expected text"
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def check_tokens(tokens: Sequence[str], where: str) -> None:
@@ -97,9 +166,9 @@ def check_tokens(tokens: Sequence[str], where: str) -> None:
         raise UserError(f"{where}: an empty sentence")
     for token in tokens:
         if not token:
-            raise UserError(f"{where}: an empty token in {' '.join(tokens[:8])!r}")
-        if not token.isascii() and any("\ud800" <= letter <= "\udfff" for letter in token):
-            raise UserError(f"{where}: half a character (a lone surrogate) in {token!r}")
+            raise UserError(f"{where}: an empty token in {quoted(' '.join(tokens[:8]))}")
+        if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
+            raise UserError(f"{where}: half a character (a lone surrogate) in {quoted(token)}")
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise UserError(
                 f"{where}: a token of {len(token)} characters ({token[:20]!r}...); "

@@ -1,4 +1,4 @@
-"""Raw English text to tokens that know where they stand."""
+"""Raw English text to tokens with their character offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATTERN = rf"""
   | [^\W\d_]+(?=N{_APOSTROPHE}T\b) | N{_APOSTROPHE}T\b   # DO N'T
   | {_CLITIC}                                        # it 's
   | HYPHENATED
-  | \S                                               # any other sign by itself
+  | \S                                               # any other character by itself
 """
 _WHOLE = re.compile(_PATTERN.replace("HYPHENATED", rf"{_WORD}(?:-{_WORD})*"), re.VERBOSE)
 _SPLIT = re.compile(_PATTERN.replace("HYPHENATED", _WORD), re.VERBOSE)
@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str, *, split_hyphens: bool = False) -> list[Token]:
-    """Words, numbers and signs, clitics apart (``do n't``, ``it 's``), much as the Penn Treebank has them.
+    """Words, numbers and punctuation, clitics apart (``do n't``, ``it 's``), much as the Penn Treebank has them.
 
     Every character but white space is in exactly one token, so that any stretch of tokens is a literal stretch of text.
 
@@ -42,3 +42,8 @@ def tokenize(text: str, *, split_hyphens: bool = False) -> list[Token]:
     """
     pattern = _SPLIT if split_hyphens else _WHOLE
     return [Token(match[0], match.start(), match.end()) for match in pattern.finditer(text)]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of :func:`tokenize` without their offsets."""
+    return [token.word for token in tokenize(text)]

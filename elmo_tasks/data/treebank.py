@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from elmo_tasks.data.text import read_lines
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 NULL_ELEMENT = "-NONE-"
 
 _PIECE = re.compile(r"[()]|[^()\s]+")
 
 
-def read_tagged_trees(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def read_tagged_trees(path: Path, encoding: str | None = None) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """For each tree its place (file and first line) and its leaves ``(word, tag)``, null elements left in.
 
     A tree may take several lines, and its outermost bracket may have no label: ``( (S (NP (NN rain)) (VP ...)))``.
@@ -25,10 +25,10 @@ def read_tagged_trees(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]
     leaves: list[tuple[str, str]] = []
     open_nodes: list[list[str]] = []  # the label, and the word of a leaf, of each bracket that is open
     begin = number = 0
-    for number, piece in _pieces(path):
+    for number, piece in _pieces(path, encoding):
         expected = _expected(piece, open_nodes)
         if expected:
-            raise UserError(f"{path}:{number}: expected {expected}, found {piece!r}")
+            raise UserError(f"{path}:{number}: expected {expected}, found {quoted(piece)}")
         if piece == "(":
             begin = begin if open_nodes else number
             open_nodes.append([])
@@ -44,9 +44,9 @@ def read_tagged_trees(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]
         raise UserError(f"{path}:{number}: the file ends within the tree that begins in line {begin}")
 
 
-def _pieces(path: Path) -> Iterator[tuple[int, str]]:
+def _pieces(path: Path, encoding: str | None) -> Iterator[tuple[int, str]]:
     """Brackets and what is between them, with their lines."""
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, encoding=encoding):
         for piece in _PIECE.findall(line):
             yield number, piece
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice
-from elmo_tasks.bilm.chars import BEGIN_SENTENCE, END_SENTENCE, character_id_table
 from elmo_tasks.data.corpus import LmVocabulary
+from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, character_id_table
 
 Cut = tuple[list[str], list[str], list[str], list[str]]
 """Words of a row: inputs and targets of the forward, then of the backward direction."""
 
-_FILLING = 7  # characters behind the longest word: the width of the widest filter
+PADDED_CHARACTERS = 7  # padding after the longest word: the width of the widest filter
 
 
 @dataclass
@@ -28,14 +28,14 @@ class LmBatch(OnDevice):
         char_ids: long ``[W, C]``, the characters of the window's distinct words.
         words: long ``[2, S, B]``, rows of ``char_ids``, by reading direction.
         targets: long ``[2, S, B]``, the vocabulary id of the word to predict.
-        real: bool ``[S, B]``, False where a row has run out of text (only at the end of held-out text).
-        gold: the targets again, for the metric's signature.
+        valid: bool ``[S, B]``, False where a row has no more text (only at the end of held-out text).
+        gold: the targets, under the name that metrics expect.
     """
 
     char_ids: Tensor
     words: Tensor
     targets: Tensor
-    real: Tensor
+    valid: Tensor
 
     @property
     def gold(self) -> Tensor:
@@ -45,15 +45,15 @@ class LmBatch(OnDevice):
 def cut_windows(
     sentences: Iterator[list[str]], n_rows: int, n_steps: int, vocabulary: LmVocabulary, wanted: slice, skip: int = 0
 ) -> Iterator[LmBatch]:
-    """Cut sentences into windows until there are none left.
+    """Cut sentences into windows until no sentence is left.
 
     Args:
-        sentences: each goes to the first row that lacks words for its next steps.
+        sentences: each is appended to the first row with fewer than S words.
         n_rows: rows B of text.
         n_steps: S of a window.
         vocabulary: of the targets.
-        wanted: the rows that a window is made of.
-        skip: so many windows are passed over.
+        wanted: the rows of each window that are returned.
+        skip: number of windows to skip.
     """
     rows = [_Row() for _ in range(n_rows)]
     exhausted = False
@@ -72,9 +72,9 @@ def cut_windows(
 
 
 def _window(cuts: Sequence[Cut], n_steps: int, vocabulary: LmVocabulary) -> LmBatch:
-    fill = [[words + [END_SENTENCE] * (n_steps - len(words)) for words in cut] for cut in cuts]
-    inputs = [w for direction in (0, 2) for cut in fill for w in cut[direction]]
-    targets = [w for direction in (1, 3) for cut in fill for w in cut[direction]]
+    padded = [[words + [END_SENTENCE] * (n_steps - len(words)) for words in cut] for cut in cuts]
+    inputs = [w for direction in (0, 2) for cut in padded for w in cut[direction]]
+    targets = [w for direction in (1, 3) for cut in padded for w in cut[direction]]
     distinct = {word: k for k, word in enumerate(dict.fromkeys(inputs))}
     shape = (2, len(cuts), n_steps)
 
@@ -83,15 +83,15 @@ def _window(cuts: Sequence[Cut], n_steps: int, vocabulary: LmVocabulary) -> LmBa
 
     lengths = torch.tensor([len(cut[0]) for cut in cuts])
     return LmBatch(
-        char_ids=character_id_table(list(distinct), extra=_FILLING),
+        char_ids=character_id_table(list(distinct), extra=PADDED_CHARACTERS),
         words=steps_first([distinct[w] for w in inputs]),
         targets=steps_first([vocabulary[w] for w in targets]),
-        real=torch.arange(n_steps).unsqueeze(1) < lengths,
+        valid=torch.arange(n_steps).unsqueeze(1) < lengths,
     )
 
 
 class _Row:
-    """The text waiting in one row: inputs and targets of the forward and of the backward direction."""
+    """The text queued in one row: inputs and targets of the forward and of the backward direction."""
 
     def __init__(self) -> None:
         self.parts: Cut = ([], [], [], [])

@@ -7,9 +7,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.data.senses import Lemma, SenseSentence, lemma_of, read_inventory, read_sense_corpus
-from elmo_tasks.data.source import SPLITS, digest_files, share
+from elmo_tasks.data.senses import Lemma, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
+from elmo_tasks.data.source import SPLITS
+from elmo_tasks.data.splits import take_fraction
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files
 
 _TEXT, _KEYS = ".data.xml", ".gold.key.txt"
 
@@ -71,9 +73,9 @@ class WsdData:
         }
         (train,) = self.sets["train"].values()
         self.original = len(train)
-        self.train = share(train, self.fraction, self.seed)
+        self.train = take_fraction(train, self.fraction, self.seed)
         instances = [i for sets in self.sets.values() for part in sets.values() for s in part for i in s.instances]
-        lemmas = {i.lemma for i in instances} | {lemma_of(key) for i in instances for key in i.keys}
+        lemmas = {i.lemma for i in instances} | {parse_lemma(key) for i in instances for key in i.keys}
         self.inventory: dict[Lemma, list[str]] = read_inventory(self.senses, lemmas)
 
     def sentences(self) -> list[list[str]]:

@@ -1,1 +1,1 @@
-"""Frozen encoders beside the biLM: CoVe, and Hugging Face models."""
+"""Frozen encoders other than the biLM: CoVe, and Hugging Face models."""

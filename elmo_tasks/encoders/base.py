@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from elmo_tasks.errors import UserError
+
 
 class Encoder(Protocol):
     """Frozen, and a pure function of a sentence: neither order nor batch mates change a vector."""
@@ -34,6 +36,22 @@ class Encoder(Protocol):
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
         """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+
+
+def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
+    """See that sentences are lists of tokens: of a text, Python would take each character for a token.
+
+    Raises:
+        UserError: naming the first that is not.
+    """
+    if isinstance(sentences, str):
+        raise UserError(f"expected a list of sentences, each a list of tokens, found the text {sentences[:40]!r}")
+    for number, sentence in enumerate(sentences, start=1):
+        if isinstance(sentence, str):
+            raise UserError(
+                f"sentence {number}: expected a list of tokens, found the text {sentence[:40]!r}; "
+                "text.split() is one way to make one"
+            )
 
 
 def digest_of(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

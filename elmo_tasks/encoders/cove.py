@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_tasks.data.source import digest_files
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.encoders.base import batches_by_length, digest_of
-from elmo_tasks.encoders.weights import find_file, read_tensors
+from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files
 from elmo_tasks.nn.rnn import BiLSTM
+from elmo_tasks.nn.words import WordVectors
 
 _BATCH_POSITIONS = 8192  # of one batch of sentences of similar length
 _RECURRENT = re.compile(r"(weight|bias)_[ih]h_l\d+(_reverse)?")
@@ -118,8 +118,8 @@ class CoVe(nn.Module):
             x = nn.utils.rnn.pad_sequence(vectors, batch_first=True).to(device)
             lengths = torch.tensor([len(sentences[row]) for row in rows], device=device)
             layers = self._run(x, torch.arange(x.shape[1], device=device) < lengths.unsqueeze(1))
-            for row, of_text in zip(rows, layers, strict=True):
-                results[row] = of_text[:, : len(sentences[row])].clone()
+            for row, found in zip(rows, layers, strict=True):
+                results[row] = found[:, : len(sentences[row])].clone()
         return results
 
     def _run(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class CoVe(nn.Module):
     def _read_weights(self, path: Path) -> None:
         parameters = dict(self._published())
         sizes = f"bilm.options.lstm.dim={self.words.dim} and bilm.options.lstm.n_layers={len(self.lstms)}"
-        found = read_tensors(path, {name: value.shape for name, value in parameters.items()}, sizes)
+        found = read_parameters(path, {name: value.shape for name, value in parameters.items()}, sizes)
         more = [name for name in found if _RECURRENT.fullmatch(name) and name not in parameters]
         if more:
             raise UserError(f"{path}: holds {more[0]!r}, for which {sizes} have no place")

@@ -22,11 +22,11 @@ _BATCH_FLOATS = 80_000_000  # of all layers of such a batch: 320 MB
 
 @dataclass
 class Pieces:
-    """A sentence's pieces, and the special ones before and behind them."""
+    """A sentence's pieces, and the special ones before and after them."""
 
     before: list[int]
     ids: list[int]
-    behind: list[int]
+    after: list[int]
     words: dict[int, tuple[int, int]]
     """First and last piece of each word; a word without pieces is not in it."""
 
@@ -141,7 +141,7 @@ class HuggingFace(nn.Module):
 
     def _windows(self, sentence: int, cut: Pieces) -> Iterator[Window]:
         """What is read of a sentence: only windows from which a word is taken."""
-        size = len(cut.ids) if self.window is None else self.window - len(cut.before) - len(cut.behind)
+        size = len(cut.ids) if self.window is None else self.window - len(cut.before) - len(cut.after)
         starts = window_starts(len(cut.ids), size)
         chosen: dict[int, dict[int, tuple[int, int]]] = {}
         for word, (first, last) in cut.words.items():
@@ -150,7 +150,7 @@ class HuggingFace(nn.Module):
             shift = len(cut.before) - starts[k]
             chosen.setdefault(k, {})[word] = (within[0] + shift, within[1] + shift)
         for k, words in chosen.items():
-            yield Window(sentence, [*cut.before, *cut.ids[starts[k] : starts[k] + size], *cut.behind], words)
+            yield Window(sentence, [*cut.before, *cut.ids[starts[k] : starts[k] + size], *cut.after], words)
 
     def _read(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """Some windows' pieces to float ``[B, L, n, D]``; padding is masked."""
@@ -212,7 +212,7 @@ def _tells_words_by_spaces(tokenizer: Any) -> bool:
 
     def second(word: str) -> list[int]:
         cut = tokenizer(["the", word], is_split_into_words=True, add_special_tokens=False)
-        return [k for k, of_word in zip(cut["input_ids"], cut.word_ids(), strict=True) if of_word == 1]
+        return [k for k, number in zip(cut["input_ids"], cut.word_ids(), strict=True) if number == 1]
 
     return second("the") != expected == second(" the")
 

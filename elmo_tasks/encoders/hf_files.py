@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.files import read_json
 
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _ENDLESS = 10**9  # what tokenisers give as their limit when they have none is larger
@@ -26,14 +26,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise UserError(f"bilm.path={folder}: no such folder; expected one with config.json, weights and a tokeniser")
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"bilm.path={folder}: config.json is missing; expected a Hugging Face model") from error
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'}: not a JSON file ({error})") from error
+    if not (folder / "config.json").exists():
+        raise UserError(f"bilm.path={folder}: config.json is missing; expected a Hugging Face model")
+    config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise UserError(f"{folder / 'config.json'}: expected a JSON object, found {str(config)[:40]}")
+        raise UserError(f"{folder / 'config.json'}: expected a JSON object, found {quoted(config)}")
     if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
         pickled = sorted(path.name for path in folder.glob("*.bin"))
         found = f"; {pickled[0]} is a pickle, which is not read, since it can run code" if pickled else ""
@@ -109,7 +106,7 @@ def positions_of(model: Any, tokenizer: Any) -> int | None:
     """How many pieces a model can read at a time; None without a limit."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding) and "position" in name:  # RoBERTa's begin behind the padding's
+        if isinstance(module, nn.Embedding) and "position" in name:  # RoBERTa's begin after the padding's
             limits.append(module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1))
     return min((limit for limit in limits if limit is not None and 0 < limit < _ENDLESS), default=None)
 
@@ -131,9 +128,12 @@ def library() -> Any:
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     """Every key of nested JSON with its value."""
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        yield key, inner
-        yield from _entries(inner)
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            waiting += part.values()
 
 
 def _loaded(folder: Path, what: str, load: Callable[..., Any], **settings: Any) -> Any:
@@ -141,4 +141,4 @@ def _loaded(folder: Path, what: str, load: Callable[..., Any], **settings: Any) 
         return load(str(folder), **_LOCAL, **settings)
     except Exception as error:  # whatever a folder's contents make the library raise
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise UserError(f"bilm.path={folder}: the {what} cannot be loaded ({reason})") from error
+        raise UserError(f"bilm.path={folder}: the {what} cannot be loaded ({shortened(reason, 160)})") from error

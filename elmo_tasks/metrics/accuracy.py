@@ -10,6 +10,8 @@ class Accuracy:
 
     name = "accuracy"
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = ("accuracy",)
 
     def __init__(self) -> None:
         self.reset()

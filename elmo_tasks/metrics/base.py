@@ -6,10 +6,20 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Metric(Protocol):
-    """Attributes: ``name``, the score that chooses the checkpoint; ``higher_is_better``."""
+    """Attributes: ``name``, the score that chooses the checkpoint, and whether ``higher_is_better``.
+
+    ``reported`` names the scores that tables show, ``name`` first; ``bounds`` are the least and the largest value that
+    these can have (None: no bound).
+    """
 
     name: str
     higher_is_better: bool
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]: ...
+
+    @property
+    def reported(self) -> tuple[str, ...]: ...
 
     def reset(self) -> None:
         """Forget everything."""
@@ -22,14 +32,14 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class AddsUp(Protocol):
+class Summable(Protocol):
     """A metric of sums: those of several processes, added, are the sums of all that they took in."""
 
     sums: list[float]
 
 
 @runtime_checkable
-class Exports(Protocol):
+class Exportable(Protocol):
     """A metric whose benchmark has an official scorer."""
 
     def files(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from elmo_tasks.data.clusters import Gold, write_document
+from elmo_tasks.data.clusters import CorefGold, write_document
 
 Mention = tuple[int, int]
 Clusters = Sequence[Sequence[Mention]]
@@ -43,17 +43,19 @@ class CorefF1:
 
     name = "f1"
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = ("f1", "muc_f1", "b_cubed_f1", "ceaf_e_f1")
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        self.predictions: dict[int, tuple[Gold, Clusters]] = {}
+        self.predictions: dict[int, tuple[CorefGold, Clusters]] = {}
 
-    def update(self, predictions: Sequence[Clusters], gold: Sequence[Gold]) -> None:
+    def update(self, predictions: Sequence[Clusters], gold: Sequence[CorefGold]) -> None:
         """Clusters of mentions (first token, token after the last) of some documents."""
-        for clusters, of_document in zip(predictions, gold, strict=True):
-            self.predictions[of_document["number"]] = of_document, clusters
+        for clusters, document in zip(predictions, gold, strict=True):
+            self.predictions[document["number"]] = document, clusters
 
     def compute(self) -> dict[str, float]:
         sums = {"muc": _Sums(), "b_cubed": _Sums(), "ceaf_e": _Sums()}
@@ -89,7 +91,7 @@ def as_read(clusters: Clusters) -> list[list[Mention]]:
     return sorted(([(mention[0], mention[1]) for mention in cluster] for cluster in clusters if cluster), key=place)
 
 
-def without_repeats(clusters: Clusters, of_key: Set[Mention]) -> list[list[Mention]]:
+def without_repeats(clusters: Clusters, key_mentions: Set[Mention]) -> list[list[Mention]]:
     """Each mention of the key only where it comes first; clusters that lose all of theirs are gone."""
     seen: set[Mention] = set()
     kept: list[list[Mention]] = []
@@ -98,7 +100,7 @@ def without_repeats(clusters: Clusters, of_key: Set[Mention]) -> list[list[Menti
         for mention in cluster:
             if mention not in seen:
                 fresh.append(mention)
-            if mention in of_key:
+            if mention in key_mentions:
                 seen.add(mention)
         kept += [fresh] if fresh else []
     return kept

@@ -12,6 +12,8 @@ class Perplexity:
 
     name = "perplexity"
     higher_is_better = False
+    bounds = (1.0, None)
+    reported = ("perplexity", "forward", "backward")
 
     def __init__(self) -> None:
         self.reset()

@@ -10,6 +10,8 @@ class SpanF1:
 
     name = "f1"
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = ("f1",)
 
     def __init__(self) -> None:
         self.reset()

@@ -8,7 +8,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from elmo_tasks.data.squad import Gold
+from elmo_tasks.data.squad import SquadGold
 
 
 class SquadScore:
@@ -19,17 +19,19 @@ class SquadScore:
 
     name = "f1"
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = ("f1", "exact_match")
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        self.predictions: dict[int, tuple[Gold, str]] = {}
+        self.predictions: dict[int, tuple[SquadGold, str]] = {}
 
-    def update(self, predictions: Sequence[str], gold: Sequence[Gold]) -> None:
+    def update(self, predictions: Sequence[str], gold: Sequence[SquadGold]) -> None:
         """Answer texts and references of some questions."""
-        for prediction, of_question in zip(predictions, gold, strict=True):
-            self.predictions[of_question["number"]] = of_question, prediction
+        for prediction, question in zip(predictions, gold, strict=True):
+            self.predictions[question["number"]] = question, prediction
 
     def compute(self) -> dict[str, float]:
         exact = f1 = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from elmo_tasks.data.srl import Gold
+from elmo_tasks.data.srl import SrlGold
 from elmo_tasks.data.tags import Span, spans_of
 
 Pieces = tuple[tuple[int, int], ...]
@@ -33,24 +33,26 @@ class SrlF1:
 
     name = "f1"
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = ("f1",)
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        self.predictions: dict[int, tuple[Gold, Sequence[list[str]]]] = {}
+        self.predictions: dict[int, tuple[SrlGold, Sequence[list[str]]]] = {}
 
-    def update(self, predictions: Sequence[Sequence[list[str]]], gold: Sequence[Gold]) -> None:
+    def update(self, predictions: Sequence[Sequence[list[str]]], gold: Sequence[SrlGold]) -> None:
         """IOB2 tags of each predicate of some sentences."""
-        for tags, of_sentence in zip(predictions, gold, strict=True):
-            self.predictions[of_sentence["number"]] = of_sentence, tags
+        for tags, sentence in zip(predictions, gold, strict=True):
+            self.predictions[sentence["number"]] = sentence, tags
 
     def compute(self) -> dict[str, float]:
         right = found = wanted = 0
         for gold, predicted in self.predictions.values():
             for gold_tags, tags in zip(gold["tags"], predicted, strict=True):
-                of_predicate = compare(arguments(spans_of(gold_tags)), arguments(spans_of(tags)))
-                right, found, wanted = (a + b for a, b in zip((right, found, wanted), of_predicate, strict=True))
+                counts = compare(arguments(spans_of(gold_tags)), arguments(spans_of(tags)))
+                right, found, wanted = (a + b for a, b in zip((right, found, wanted), counts, strict=True))
         precision = 100 * right / found if found else 0.0
         recall = 100 * right / wanted if wanted else 0.0
         f1 = 2 * precision * recall / (precision + recall) if right else 0.0
@@ -91,7 +93,7 @@ def compare(gold: Sequence[Argument], predicted: Sequence[Argument]) -> tuple[in
     )
 
 
-def props(gold: Gold, tags_of_predicates: Sequence[list[str]]) -> str:
+def props(gold: SrlGold, tags_of_predicates: Sequence[list[str]]) -> str:
     """One sentence: the predicates' lemmas, then a column of brackets for each of them."""
     n_tokens = len(gold["tags"][0])
     lemmas = ["-"] * n_tokens

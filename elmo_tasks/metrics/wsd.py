@@ -16,6 +16,8 @@ class SenseF1:
 
     name = ALL
     higher_is_better = True
+    bounds = (0.0, 100.0)
+    reported = (ALL,)
 
     def __init__(self) -> None:
         self.reset()

@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 
-class TaskModel(Protocol):
-    """Three methods over a task's batch, and ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`, if it has places for it."""
+class TaskModel(nn.Module):
+    """Base of the task models: three methods over a task's batch.
 
+    ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`, is there if the model has places for it.
+    """
+
+    @abstractmethod
     def forward(self, batch: Any) -> Any:
         """An output dataclass; its docstring gives the shapes."""
 
+    @abstractmethod
     def loss(self, out: Any, batch: Any) -> Tensor:
         """A scalar, without the ELMo penalty."""
 
+    def loss_weight(self, batch: Any) -> int:
+        """How many terms the loss is a mean of, by which the processes that share a batch weight theirs: its items."""
+        return len(batch.gold)
+
+    @abstractmethod
     def decode(self, out: Any, batch: Any) -> Any:
         """Plain Python predictions, to be compared with ``batch.gold``."""
 
 
 @runtime_checkable
-class Carries(Protocol):
-    """A model with a state beside its parameters, which goes on when the model does.
+class Stateful(Protocol):
+    """A model with a state beside its parameters, which is saved and restored with it.
 
     Attributes:
         carried: pairs of tensors whose dimension 1 is the rows of the batch, or None before the first batch.
-        chance: what it draws from, beside dropout.
+        rng: what it draws from, beside dropout.
     """
 
     carried: list[tuple[Tensor, Tensor]] | None
-    chance: Generator
+    rng: Generator
 
 
-class Votes(Protocol):
-    """What a model needs besides to be a member of an ensemble; ``decode`` is then the two, one after the other."""
+@runtime_checkable
+class Probabilistic(Protocol):
+    """What a member of an ensemble needs besides: ``decode`` is then the first method, then the second."""
 
     def log_probabilities(self, out: Any, batch: Any) -> Tensor:
         """Of every possible answer, by its place in a tensor ``[B, ...]``."""

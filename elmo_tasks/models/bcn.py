@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_tasks.data.labelled import LabelledBatch
 from elmo_tasks.elmo import Elmo
-from elmo_tasks.models.base import ClassifierOutput
+from elmo_tasks.models.base import ClassifierOutput, TaskModel
 from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
+from elmo_tasks.values import Rate, Size
 
 
-class BiattentiveClassifier(nn.Module):
+class BiattentiveClassifier(TaskModel):
     """One text attends to itself, an integrating biLSTM reads the result, four poolings feed a classifier.
 
-    Input ELMo stands beside the word vector, output ELMo beside the encoding biLSTM's output, before the
-    attention.
+    Input ELMo is concatenated to the word vector, output ELMo to the encoding biLSTM's output, before the attention.
 
     Args:
         words: the word embedding.
         elmo: where ELMo goes.
         n_labels: K.
         embedding_dropout: rate on words and input ELMo together.
-        pre_encode: width of the ReLU layer before the biLSTM; ``pre_encode_dropout``: rate behind it.
+        pre_encode: width of the ReLU layer before the biLSTM; ``pre_encode_dropout``: rate after it.
         hidden: cells of a direction of both biLSTMs.
-        integrator_dropout: rate on what is pooled.
-        classifier: widths of the two ReLU layers; ``classifier_dropout``: rates on their inputs.
+        integrator_dropout: rate on the pooled vector.
+        classifier: widths of the two ReLU layers; ``classifier_dropout``: rates after them.
     """
 
     def __init__(
@@ -41,13 +39,13 @@ class BiattentiveClassifier(nn.Module):
         words: WordEmbedding,
         elmo: Elmo,
         n_labels: int,
-        embedding_dropout: float,
-        pre_encode: int,
-        pre_encode_dropout: float,
-        hidden: int,
-        integrator_dropout: float,
-        classifier: Sequence[int],
-        classifier_dropout: Sequence[float],
+        embedding_dropout: Rate,
+        pre_encode: Size,
+        pre_encode_dropout: Rate,
+        hidden: Size,
+        integrator_dropout: Rate,
+        classifier: tuple[Size, Size],
+        classifier_dropout: tuple[Rate, Rate],
     ) -> None:
         super().__init__()
         self.words, self.elmo = words, elmo
@@ -63,7 +61,7 @@ class BiattentiveClassifier(nn.Module):
         layers: list[nn.Module] = []
         dim = 4 * self.integrator.dim
         for width, rate in zip(classifier, classifier_dropout, strict=True):
-            layers += [Dropout(rate), Linear(dim, width), nn.ReLU()]
+            layers += [Linear(dim, width), nn.ReLU(), Dropout(rate)]
             dim = width
         self.classifier = nn.Sequential(*layers, Linear(dim, n_labels))
 
@@ -75,15 +73,15 @@ class BiattentiveClassifier(nn.Module):
         attention = masked_softmax(h @ h.transpose(1, 2), text.mask.unsqueeze(1))  # [B, T, T]
         context = attention @ h
         integrated = self.integrator(torch.cat([h, h - context, h * context], dim=2), text.mask)
-        pooled = self._pool(self.integrator_dropout(integrated), text.mask)
+        pooled = self.integrator_dropout(self._pool(integrated, text.mask))
         return ClassifierOutput(self.classifier(pooled))
 
     def _pool(self, h: Tensor, mask: Tensor) -> Tensor:
         """Maximum, minimum, mean and attention-weighted sum over the tokens: ``[B, T, H]`` to ``[B, 4 H]``."""
-        real = mask.unsqueeze(2)
-        highest = h.masked_fill(~real, -torch.inf).amax(dim=1)
-        lowest = h.masked_fill(~real, torch.inf).amin(dim=1)
-        mean = (h * real).sum(dim=1) / real.sum(dim=1)
+        valid = mask.unsqueeze(2)
+        highest = h.masked_fill(~valid, -torch.inf).amax(dim=1)
+        lowest = h.masked_fill(~valid, torch.inf).amin(dim=1)
+        mean = (h * valid).sum(dim=1) / valid.sum(dim=1)
         weights = masked_softmax(self.pool_score(h).squeeze(2), mask)
         return torch.cat([highest, lowest, mean, torch.einsum("bt,bth->bh", weights, h)], dim=1)
 

@@ -11,11 +11,16 @@ from torch.nn import functional as F
 from elmo_tasks.batch import Text
 from elmo_tasks.data.squad import SquadBatch
 from elmo_tasks.elmo import Elmo
-from elmo_tasks.nn.attention import Trilinear, masked_softmax
+from elmo_tasks.models.base import TaskModel
+from elmo_tasks.nn.attention import Trilinear, masked_softmax, masked_softmax_with_null
 from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.gru import BiGRU
 from elmo_tasks.nn.linear import Linear, linear
+from elmo_tasks.values import Rate, Size
+
+_NULL_SCORE = -1.0  # of the self-attention, before training
+_CHARACTER_BOUND = 0.05  # character embeddings start between minus this and this
 
 
 @dataclass
@@ -26,20 +31,22 @@ class SpanOutput:
     ends: Tensor
 
 
-class Bidaf(nn.Module):
+class Bidaf(TaskModel):
     """Points at the first and the last token of an answer.
 
     One GRU reads question and context. The context attends to the question (both ways, section 3.3 of Seo et al.,
-    2017), then to itself in a residual block; two GRUs, one over the other, give the ends of the answer. Variational
-    dropout is on the input of each GRU and of both attentions. Input ELMo stands beside words and characters, output
-    ELMo beside the output of the GRU that reads question and context.
+    2017), then to itself in a residual block; two GRUs, one on top of the other, predict the ends of the answer.
+    Variational dropout is on the input and the output of the GRUs before the attentions, and on what the pointer GRUs
+    read. Input ELMo is concatenated to words and characters. Output ELMo is concatenated to the first GRU's output,
+    after the dropout: it has a dropout of its own.
 
     Args:
         words: the word embedding.
         elmo: where ELMo goes; question and context share its mixes.
         char_dim, char_filters, char_width: sizes of the character CNN.
+        char_dropout: rate on the characters' embeddings.
         hidden: cells of a direction of every GRU.
-        linear: width of the layers behind the attentions.
+        linear: width of the layers after the attentions.
         dropout: rate of the variational dropout.
         max_answer_tokens: longest answer that is predicted.
     """
@@ -49,17 +56,24 @@ class Bidaf(nn.Module):
         *,
         words: WordEmbedding,
         elmo: Elmo,
-        char_dim: int,
-        char_filters: int,
-        char_width: int,
-        hidden: int,
-        linear: int,
-        dropout: float,
-        max_answer_tokens: int,
+        char_dim: Size,
+        char_filters: Size,
+        char_width: Size,
+        char_dropout: Rate,
+        hidden: Size,
+        linear: Size,
+        dropout: Rate,
+        max_answer_tokens: Size,
     ) -> None:
         super().__init__()
         self.words, self.elmo, self.max_answer_tokens = words, elmo, max_answer_tokens
-        self.characters = CharacterCNN(char_dim=char_dim, widths=[char_width], filters=char_filters)
+        self.characters = CharacterCNN(
+            char_dim=char_dim,
+            widths=[char_width],
+            filters=char_filters,
+            dropout=char_dropout,
+            init_bound=_CHARACTER_BOUND,
+        )
         self.dropout = VariationalDropout(dropout)
         self.encoder = BiGRU(words.dim + self.characters.dim + elmo.input_dim, hidden)
         encoded = self.encoder.dim + elmo.output_dim
@@ -67,6 +81,7 @@ class Bidaf(nn.Module):
         self.after_attention = Linear(4 * encoded, linear)
         self.self_encoder = BiGRU(linear, hidden)
         self.self_similarity = Trilinear(self.self_encoder.dim)
+        self.null_score = nn.Parameter(torch.tensor(_NULL_SCORE))
         self.after_self_attention = nn.Sequential(Linear(3 * self.self_encoder.dim, linear), nn.ReLU())
         self.start_encoder = BiGRU(linear, hidden)
         self.start_score = Linear(self.start_encoder.dim, 1)
@@ -75,42 +90,45 @@ class Bidaf(nn.Module):
 
     def forward(self, batch: SquadBatch) -> SpanOutput:
         mask = batch.context.mask
-        question = self.dropout(self._encode(batch.question))  # [B, Q, H]
-        context = self.dropout(self._encode(batch.context))  # [B, T, H]
+        question = self._encode(batch.question)  # [B, Q, H]
+        context = self._encode(batch.context)  # [B, T, H]
         x = self._attend(context, question, mask, batch.question.mask)
-        x = x + self._attend_to_itself(x, mask)
-        starts = self.start_encoder(self.dropout(x), mask)
-        ends = self.end_encoder(self.dropout(torch.cat([x, starts], dim=2)), mask)
+        x = self.dropout(x + self._attend_to_itself(x, mask))  # one mask for both pointers
+        starts = self.start_encoder(x, mask)
+        ends = self.end_encoder(torch.cat([x, starts], dim=2), mask)
         return SpanOutput(_over_tokens(self.start_score(starts), mask), _over_tokens(self.end_score(ends), mask))
 
     def _encode(self, text: Text) -> Tensor:
-        """A text's words in context, ``[B, T, H]``."""
+        """A text's tokens in context, ``[B, T, H]``."""
         x = torch.cat([self.words(text), self.characters(text)], dim=2)
         h = self.encoder(self.dropout(self.elmo.at_input(x, text)), text.mask)
-        return self.elmo.at_output(h, text)
+        return self.elmo.at_output(self.dropout(h), text)
 
     def _attend(self, context: Tensor, question: Tensor, mask: Tensor, question_mask: Tensor) -> Tensor:
         """A ReLU layer over ``[context; seen; context * seen; wanted * seen]``, ``[B, T, linear]``.
 
-        ``seen`` is what a context word sees of the question, ``wanted`` what the question sees of the context. The
-        layer's four blocks are multiplied apart: nothing of width 4 H is built, and the two blocks that ``seen`` enters
-        linearly go by way of the question's few words.
+        ``seen`` is what a context token attends to in the question, ``wanted`` what the question attends to in the
+        context. The layer's four blocks are multiplied apart: nothing of width 4 H is built, and the two blocks that
+        are linear in ``seen`` are applied to the question's few tokens.
         """
         scores = self.similarity(context, question)  # [B, T, Q]
         weights = masked_softmax(scores, question_mask.unsqueeze(1))
         seen = weights @ question  # [B, T, H]
         highest = scores.masked_fill(~question_mask.unsqueeze(1), -torch.inf).amax(dim=2)
         wanted = masked_softmax(highest, mask).unsqueeze(1) @ context  # [B, 1, H]
-        of_context, of_seen, of_product, of_wanted = self.after_attention.weight.chunk(4, dim=1)  # [linear, H] each
-        by_question = linear(question, of_seen) + linear(wanted * question, of_wanted)  # [B, Q, linear]
-        out = linear(context, of_context, self.after_attention.bias) + linear(context * seen, of_product)
-        return F.relu(out + weights @ by_question)
+        w_context, w_seen, w_product, w_wanted = self.after_attention.weight.chunk(4, dim=1)  # [linear, H] each
+        question_part = linear(question, w_seen) + linear(wanted * question, w_wanted)  # [B, Q, linear]
+        out = linear(context, w_context, self.after_attention.bias) + linear(context * seen, w_product)
+        return F.relu(out + weights @ question_part)
 
     def _attend_to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """What the residual block adds, ``[B, T, linear]``; no word attends to itself."""
+        """What the residual block adds, ``[B, T, linear]``.
+
+        No token attends to itself; it may attend to nothing, at a learned score.
+        """
         h = self.dropout(self.self_encoder(self.dropout(x), mask))
         others = mask.unsqueeze(1) & ~torch.eye(h.shape[1], dtype=torch.bool, device=h.device)  # [B, T, T]
-        seen = masked_softmax(self.self_similarity(h, h), others) @ h
+        seen = masked_softmax_with_null(self.self_similarity(h, h), others, self.null_score) @ h
         added: Tensor = self.after_self_attention(torch.cat([h, seen, h * seen], dim=2))
         return added
 
@@ -119,17 +137,17 @@ class Bidaf(nn.Module):
         return F.nll_loss(out.starts, batch.starts) + F.nll_loss(out.ends, batch.ends)
 
     def log_probabilities(self, out: SpanOutput, batch: SquadBatch) -> Tensor:
-        """Of each span, by first token and by tokens beyond it: ``[B, T, max_answer_tokens]``."""
-        beyond = F.pad(out.ends, (0, self.max_answer_tokens - 1), value=-torch.inf)
-        return out.starts.unsqueeze(2) + beyond.unfold(1, self.max_answer_tokens, 1)
+        """Of each span, by first token and by number of further tokens: ``[B, T, max_answer_tokens]``."""
+        ends = F.pad(out.ends, (0, self.max_answer_tokens - 1), value=-torch.inf)
+        return out.starts.unsqueeze(2) + ends.unfold(1, self.max_answer_tokens, 1)
 
     def choose(self, log_probabilities: Tensor, batch: SquadBatch) -> list[str]:
         """The text of the most probable span of each context."""
         best = log_probabilities.flatten(1).argmax(dim=1)
-        firsts, more = (best // self.max_answer_tokens).tolist(), (best % self.max_answer_tokens).tolist()
+        firsts, further = (best // self.max_answer_tokens).tolist(), (best % self.max_answer_tokens).tolist()
         return [
-            paragraph.text(first, first + beyond)
-            for paragraph, first, beyond in zip(batch.paragraphs, firsts, more, strict=True)
+            paragraph.text(first, first + n_further)
+            for paragraph, first, n_further in zip(batch.paragraphs, firsts, further, strict=True)
         ]
 
     def decode(self, out: SpanOutput, batch: SquadBatch) -> list[str]:

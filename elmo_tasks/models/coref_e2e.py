@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,17 +12,20 @@ from torch.nn import functional as F
 
 from elmo_tasks.data.coref import CorefBatch
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.antecedents import AntecedentScorer
-from elmo_tasks.nn.dropout import Dropout, VariationalDropout
+from elmo_tasks.nn.coupled_lstm import BiCoupledLSTM
+from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
 from elmo_tasks.nn.spans import all_spans, best_spans, head_attention
+from elmo_tasks.values import Positive, Rate, Size
 
 
 @dataclass
 class CorefOutput:
-    """The spans that are kept, in order, and how each ranks those before it.
+    """The spans that are kept, in order, with the scores of their antecedents.
 
     Attributes:
         spans: long ``[1, K, 2]``, first and last token.
@@ -33,24 +37,27 @@ class CorefOutput:
     scores: Tensor
 
 
-class CorefE2E(nn.Module):
+class CorefE2E(TaskModel):
     """Scores every span as a mention, keeps the best, and ranks for each the earlier ones as its antecedent.
 
-    The biLSTM reads each sentence apart. Input ELMo stands beside words and characters, output ELMo beside the biLSTM's
-    output.
+    The biLSTM reads each sentence by itself. Input ELMo is concatenated to words and characters, output ELMo to the
+    biLSTM's output; both have a dropout of their own. Two departures from the 2017 code: the heads are scored by two
+    ReLU layers, as in the paper (the code has a linear layer), and ``cell="lstm"`` is faster than its cell.
 
     Args:
         words: the word embedding.
         elmo: where ELMo goes.
         n_genres: genres of the training set, and one for others.
         char_dim, char_filters, char_widths: sizes of the character CNN.
+        cell: ``lstm``, or ``coupled``: the 2017 code's cell, with recurrent dropout.
         hidden: cells of a direction of the biLSTM.
         ffnn: width of the two ReLU layers of each scorer.
         feature_dim: size of the embeddings of width, distance, speaker and genre.
         max_span_width: tokens of the widest span.
         spans_per_word: share of the document's length that is kept as spans.
         max_antecedents: spans before a span that are ranked.
-        dropout: rate within the scorers and between biLSTM and spans.
+        dropout: rate in the scorers, on the biLSTM's output, on the embeddings of width, distance, speaker and genre,
+            and of the coupled cell's recurrent dropout.
         lexical_dropout: rate on words and characters.
     """
 
@@ -60,26 +67,28 @@ class CorefE2E(nn.Module):
         words: WordEmbedding,
         elmo: Elmo,
         n_genres: int,
-        char_dim: int,
-        char_filters: int,
-        char_widths: Sequence[int],
-        hidden: int,
-        ffnn: int,
-        feature_dim: int,
-        max_span_width: int,
-        spans_per_word: float,
-        max_antecedents: int,
-        dropout: float,
-        lexical_dropout: float,
+        char_dim: Size,
+        char_filters: Size,
+        char_widths: Sequence[Size],
+        cell: Literal["lstm", "coupled"],
+        hidden: Size,
+        ffnn: Size,
+        feature_dim: Size,
+        max_span_width: Size,
+        spans_per_word: Positive,
+        max_antecedents: Size,
+        dropout: Rate,
+        lexical_dropout: Rate,
     ) -> None:
         super().__init__()
         self.words, self.elmo = words, elmo
         self.max_span_width, self.spans_per_word = max_span_width, spans_per_word
         self.characters = CharacterCNN(char_dim=char_dim, widths=list(char_widths), filters=char_filters)
         self.lexical_dropout = Dropout(lexical_dropout)
-        self.dropout = VariationalDropout(dropout)
+        self.dropout = Dropout(dropout)
         embedded = words.dim + self.characters.dim + elmo.input_dim
-        self.encoder = BiLSTM(embedded, hidden)
+        coupled = cell == "coupled"
+        self.encoder = BiCoupledLSTM(embedded, hidden, dropout) if coupled else BiLSTM(embedded, hidden)
         encoded = self.encoder.dim + elmo.output_dim
         self.head_score = _scorer(encoded, ffnn, dropout)
         self.width = nn.Embedding(max_span_width, feature_dim)
@@ -110,10 +119,10 @@ class CorefE2E(nn.Module):
     def _represent(self, x: Tensor, h: Tensor, first: Tensor, last: Tensor) -> Tensor:
         """Both ends in context, the words by head attention, and the width."""
         heads = head_attention(x, self.head_score(h).squeeze(1), first, last, self.max_span_width)
-        return torch.cat([h[first], h[last], heads, self.width(last - first)], dim=1)
+        return torch.cat([h[first], h[last], heads, self.dropout(self.width(last - first))], dim=1)
 
     def _rank(self, spans: Tensor, mention_scores: Tensor, first: Tensor, batch: CorefBatch) -> Tensor:
-        """Score each of the K spans with the A before it, nearest first: ``[K, A + 1]``, no antecedent in front."""
+        """Score each of the K spans with the A before it: ``[K, A + 1]``, no antecedent, then the nearest first."""
         scores = self.pair_score(spans, batch.speakers[first], batch.genre)
         n_spans, n_antecedents = scores.shape
         numbers = torch.arange(n_spans, device=spans.device).unsqueeze(1)
@@ -121,9 +130,9 @@ class CorefE2E(nn.Module):
         return F.pad(scores + mention_scores.unsqueeze(1) + mention_scores[antecedents], (1, 0))
 
     def loss(self, out: CorefOutput, batch: CorefBatch) -> Tensor:
-        """Negative log of the probability that all gold antecedents of a span have together, summed over spans.
+        """Negative log of the summed probability of a span's gold antecedents, summed over spans.
 
-        A span that is no gold mention, or whose gold antecedents are all pruned, is to have no antecedent.
+        The gold of a span that is no gold mention, or whose gold antecedents are all pruned, is no antecedent.
         """
         (spans,), (scores,) = out.spans, out.scores
         clusters = _gold_clusters(spans, batch)
@@ -131,9 +140,9 @@ class CorefE2E(nn.Module):
         before = torch.arange(len(spans), device=spans.device).unsqueeze(1)
         before = before - torch.arange(1, n_before + 1, device=spans.device)
         same = (clusters[before.clamp_min(0)] == clusters.unsqueeze(1)) & (before >= 0) & (clusters.unsqueeze(1) >= 0)
-        right = torch.cat([~same.any(dim=1, keepdim=True), same], dim=1)
-        right_scores = torch.logsumexp(scores.masked_fill(~right, -torch.inf), dim=1)
-        return (torch.logsumexp(scores, dim=1) - right_scores).sum()
+        gold = torch.cat([~same.any(dim=1, keepdim=True), same], dim=1)
+        gold_scores = torch.logsumexp(scores.masked_fill(~gold, -torch.inf), dim=1)
+        return (torch.logsumexp(scores, dim=1) - gold_scores).sum()
 
     def decode(self, out: CorefOutput, batch: CorefBatch) -> list[list[list[tuple[int, int]]]]:
         """Clusters of mentions (first token, token after the last): spans linked to their best antecedents."""

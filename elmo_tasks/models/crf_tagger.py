@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from elmo_tasks.data.ner import NerBatch
 from elmo_tasks.data.tags import bioes_constraints, iob2, spans_of
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.crf import CRF
 from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
+from elmo_tasks.values import Rate, Size
 
 
 @dataclass
@@ -25,10 +27,10 @@ class TaggerOutput:
     emissions: Tensor
 
 
-class CrfTagger(nn.Module):
+class CrfTagger(TaskModel):
     """Tags each token; spans are read off the best allowed tag sequence.
 
-    Input ELMo stands beside the word vector and the characters, output ELMo beside the upper biLSTM's output.
+    Input ELMo is concatenated to the word vector and the characters, output ELMo to the upper biLSTM's output.
     Variational dropout is on the input of each biLSTM and of the linear layer.
 
     Args:
@@ -46,11 +48,11 @@ class CrfTagger(nn.Module):
         words: WordEmbedding,
         elmo: Elmo,
         tags: Sequence[str],
-        char_dim: int,
-        char_filters: int,
-        char_width: int,
-        hidden: Sequence[int],
-        dropout: float,
+        char_dim: Size,
+        char_filters: Size,
+        char_width: Size,
+        hidden: Sequence[Size],
+        dropout: Rate,
     ) -> None:
         super().__init__()
         self.words, self.elmo, self.tags = words, elmo, list(tags)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.batch import Text
 from elmo_tasks.data.snli import SnliBatch
 from elmo_tasks.elmo import Elmo
-from elmo_tasks.models.base import ClassifierOutput
+from elmo_tasks.models.base import ClassifierOutput, TaskModel
 from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
+from elmo_tasks.values import Rate, Size
 
 
-class Esim(nn.Module):
+class Esim(TaskModel):
     """Aligns the words of premise and hypothesis, compares each with what it is aligned to, and composes.
 
-    One biLSTM encodes both sentences and one composes both. Input ELMo stands beside the word vector, output ELMo
-    beside the encoding biLSTM's output, before the attention.
+    One biLSTM encodes both sentences and one composes both. Input ELMo is concatenated to the word vector, output ELMo
+    to the encoding biLSTM's output, before the attention.
 
     Args:
         words: the word embedding.
@@ -29,13 +31,25 @@ class Esim(nn.Module):
         n_labels: K.
         hidden: cells of a direction of both biLSTMs, and width of both ReLU layers.
         dropout: rate of the variational dropout at each biLSTM's input, and of the dropout before the last two layers.
+        attention_dropout: rate on what the attention gives each word: itself, what it is aligned to, their difference
+            and their product.
     """
 
-    def __init__(self, *, words: WordEmbedding, elmo: Elmo, n_labels: int, hidden: int, dropout: float) -> None:
+    def __init__(
+        self,
+        *,
+        words: WordEmbedding,
+        elmo: Elmo,
+        n_labels: int,
+        hidden: Size,
+        dropout: Rate,
+        attention_dropout: Rate,
+    ) -> None:
         super().__init__()
         self.words, self.elmo = words, elmo
         self.variational_dropout = VariationalDropout(dropout)
         self.encoder = BiLSTM(words.dim + elmo.input_dim, hidden)
+        self.attention_dropout = Dropout(attention_dropout)
         self.projection = nn.Sequential(Linear(4 * (self.encoder.dim + elmo.output_dim), hidden), nn.ReLU())
         self.composition = BiLSTM(hidden, hidden)
         self.classifier = nn.Sequential(
@@ -47,27 +61,26 @@ class Esim(nn.Module):
         )
 
     def forward(self, batch: SnliBatch) -> ClassifierOutput:
-        premise, hypothesis = batch.premise, batch.hypothesis
-        p, h = self._encode(premise), self._encode(hypothesis)  # [B, T, H], [B, U, H]
-        alignment = p @ h.transpose(1, 2)  # [B, T, U]
-        of_p = masked_softmax(alignment, hypothesis.mask.unsqueeze(1)) @ h
-        of_h = masked_softmax(alignment.transpose(1, 2), premise.mask.unsqueeze(1)) @ p
-        pooled = [*self._compose(p, of_p, premise.mask), *self._compose(h, of_h, hypothesis.mask)]
-        return ClassifierOutput(self.classifier(torch.cat(pooled, dim=1)))
+        sentences = (batch.premise, batch.hypothesis)  # together in each layer: 2 B rows, half as many calls
+        mask = _stack([text.mask for text in sentences])  # [2 B, T]
+        x = _stack([self.elmo.at_input(self.words(text), text) for text in sentences])  # [2 B, T, E]
+        h = self.encoder(self.variational_dropout(x), mask)
+        output_elmo = [self.elmo.at_output(x.new_empty(*text.mask.shape, 0), text) for text in sentences]
+        h = torch.cat([h, _stack(output_elmo)], dim=2)  # [2 B, T, H]
+        composed = self.composition(self.variational_dropout(self._compare(h, mask)), mask)
+        pooled = _mean_and_maximum(composed, mask)
+        return ClassifierOutput(self.classifier(torch.cat(pooled.chunk(2), dim=1)))
 
-    def _encode(self, text: Text) -> Tensor:
-        """A sentence's words in context, ``[B, T, H]``."""
-        x = self.elmo.at_input(self.words(text), text)  # [B, T, E]
-        h = self.encoder(self.variational_dropout(x), text.mask)
-        return self.elmo.at_output(h, text)
-
-    def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and maximum over a sentence's words of what the composing biLSTM makes of them, ``[B, H]`` each."""
+    def _compare(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Each token compared with its alignment in the other sentence: ``[2 B, T, H]`` to ``[2 B, T, hidden]``."""
+        premise, hypothesis = x.chunk(2)
+        alignment = premise @ hypothesis.transpose(1, 2)  # [B, T, T]
+        other, other_mask = x.roll(len(premise), dims=0), mask.roll(len(premise), dims=0)
+        weights = masked_softmax(torch.cat([alignment, alignment.transpose(1, 2)]), other_mask.unsqueeze(1))
+        aligned = weights @ other
         enhanced = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
-        composed = self.composition(self.variational_dropout(self.projection(enhanced)), mask)
-        real = mask.unsqueeze(2)
-        mean = (composed * real).sum(dim=1) / real.sum(dim=1)
-        return mean, composed.masked_fill(~real, -torch.inf).amax(dim=1)
+        out: Tensor = self.projection(self.attention_dropout(enhanced))
+        return out
 
     def loss(self, out: ClassifierOutput, batch: SnliBatch) -> Tensor:
         """Mean cross-entropy."""
@@ -84,3 +97,21 @@ class Esim(nn.Module):
 
     def decode(self, out: ClassifierOutput, batch: SnliBatch) -> list[int]:
         return self.choose(self.log_probabilities(out, batch), batch)
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """``[B, T, ...]`` and ``[B, U, ...]`` as ``[2 B, max(T, U), ...]``, the shorter padded with zeros."""
+    longest = max(part.shape[1] for part in parts)
+    out = parts[0].new_zeros(sum(map(len, parts)), longest, *parts[0].shape[2:])
+    start = 0
+    for part in parts:
+        out[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return out
+
+
+def _mean_and_maximum(h: Tensor, mask: Tensor) -> Tensor:
+    """Over the tokens of each sentence: ``[B, T, H]`` to ``[B, 2 H]``."""
+    valid = mask.unsqueeze(2)
+    mean = (h * valid).sum(dim=1) / valid.sum(dim=1)
+    return torch.cat([mean, h.masked_fill(~valid, -torch.inf).amax(dim=1)], dim=1)

@@ -1,15 +1,16 @@
-"""One linear layer on frozen vectors, the probe of section 5.3: what it cannot find, they do not show plainly."""
+"""One linear layer on frozen vectors, the probe of section 5.3."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_tasks.data.pos import IGNORED, PosBatch
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 
@@ -21,10 +22,10 @@ class TagOutput:
     logits: Tensor
 
 
-class LinearTagger(nn.Module):
-    """Tags each word by its own vector: the word's (none with ``words=none``), with ELMo's beside it.
+class LinearTagger(TaskModel):
+    """Tags each word by its word vector (none with ``words=none``) and its ELMo vector.
 
-    There is no encoder between the two places of ELMo; both do the same.
+    There is no encoder between ELMo's two places; both are the same.
 
     Args:
         words: the word embedding.
@@ -44,6 +45,10 @@ class LinearTagger(nn.Module):
     def loss(self, out: TagOutput, batch: PosBatch) -> Tensor:
         """Mean negative log-likelihood of a word's tag."""
         return F.cross_entropy(out.logits.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORED)
+
+    def loss_weight(self, batch: PosBatch) -> int:
+        """The words that have a tag."""
+        return int((batch.tags != IGNORED).sum())
 
     def decode(self, out: TagOutput, batch: PosBatch) -> list[list[str]]:
         """The tags of each sentence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,11 @@ from torch.nn import functional as F
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
 from elmo_tasks.data.windows import LmBatch
+from elmo_tasks.models.base import TaskModel
+from elmo_tasks.nn.gather import gather_rows
 from elmo_tasks.nn.linear import linear
+from elmo_tasks.nn.sampled_softmax import sampled_softmax_loss
+from elmo_tasks.values import Probability, Rate, Size
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
@@ -24,7 +29,7 @@ class LmOutput:
     hidden: Tensor
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(TaskModel):
     """A biLM with a softmax over its vocabulary, trained on windows with carried state.
 
     Training uses a sampled softmax with log-uniform candidates, as bilm-tf does; scores use the full softmax.
@@ -33,15 +38,15 @@ class LanguageModel(nn.Module):
 
     Args:
         bilm: the model to train.
-        vocabulary_size: words that the softmax predicts, by falling frequency.
-        n_samples: candidates of the sampled softmax, shared by all positions of a window.
+        vocabulary_size: number of words that the softmax predicts, most frequent first.
+        n_samples: number of candidates of the sampled softmax, shared by all positions of a window.
         dropout: on the input of each LSTM layer and on the top layer.
-        forget: chance that a row starts a training window from zeros. Without it (bilm-tf) zeros are met in the very
-            first window alone, and a biLM may never learn to read on from them, as ``bilm.state=reset`` has it.
+        forget: probability that a row starts a training window from zeros. Without it (bilm-tf) only the first
+            window starts from zeros, and a biLM may never learn to read from them, as ``bilm.state=reset`` does.
     """
 
     def __init__(
-        self, *, bilm: BiLM, vocabulary_size: int, n_samples: int, dropout: float, forget: float = 0.0
+        self, *, bilm: BiLM, vocabulary_size: int, n_samples: Size, dropout: Rate, forget: Probability = 0.0
     ) -> None:
         super().__init__()
         self.bilm = bilm
@@ -50,37 +55,50 @@ class LanguageModel(nn.Module):
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
-        # of the candidates: its own, so that processes that drop out different units draw the same candidates
-        self.chance = torch.Generator().manual_seed(torch.initial_seed())
-        self.carried: list[State] | None = None  # where the last training window ended
+        # candidates have a generator of their own: processes with different dropout masks draw the same candidates
+        self.rng = torch.Generator().manual_seed(torch.initial_seed())
+        self.carried: list[State] | None = None  # final state of the last training window
         self._heldout: list[State] | None = None
 
     def forward(self, batch: LmBatch) -> LmOutput:
-        """Read one window, from where this mode's last window ended."""
-        n_steps, n_rows = batch.real.shape
-        table = self.bilm.encoder(batch.char_ids)
-        x = F.embedding(batch.words.flatten(1), table)  # [2, S * B, P]
+        """Read one window from the final state of the last one; training and scoring keep separate states."""
+        n_rows = batch.valid.shape[1]
+        table = self.bilm.encoder(batch.char_ids).to(self.softmax_weight.dtype)  # its gradient is a sum over many rows
         states = self.carried if self.training else self._heldout
         if states is None or states[0][0].shape[1] != n_rows:
             states = self.bilm.initial_states(n_rows)
-        if self.training and self.forget > 0:
-            kept = (torch.rand(n_rows, 1) >= self.forget).float()  # [B, 1]
-            states = [(h * kept.to(h.device), c * kept.to(c.device)) for h, c in states]
-        finals = []
-        for k, (lstm, (h, c)) in enumerate(zip(self.bilm.lstms, states, strict=True)):
-            state = h.to(x.device), c.to(x.device)  # a saved one comes back on the CPU
-            out, final = lstm(F.dropout(x, self.dropout, self.training), [n_rows] * n_steps, state)
-            x = out + x if self.bilm.options.skip_connections and k > 0 else out
-            finals.append((final[0].detach(), final[1].detach()))
+        states = [(h.to(table.device), c.to(table.device)) for h, c in states]  # a restored state is on the CPU
+        out, finals = self.read(F.embedding(batch.words, table), states)
         if self.training:
             self.carried = finals
         else:
             self._heldout = finals
+        return out
+
+    def read(self, x: Tensor, states: Sequence[State]) -> tuple[LmOutput, list[State]]:
+        """Run the LSTMs over token vectors; in training with dropout and random resets of rows.
+
+        Args:
+            x: ``[2, S, B, P]``, each direction in its reading order.
+            states: initial state of each row, by LSTM layer.
+
+        Returns:
+            the output and the final states, by LSTM layer.
+        """
+        _, n_steps, n_rows, _ = x.shape
+        if self.training and self.forget > 0:
+            kept = (torch.rand(n_rows, 1, device=x.device) >= self.forget).to(x.dtype)  # [B, 1]
+            states = [(h * kept, c * kept) for h, c in states]
+        x, finals = x.flatten(1, 2), []  # [2, S * B, P]
+        for k, (lstm, state) in enumerate(zip(self.bilm.lstms, states, strict=True)):
+            out, (h, c) = lstm(F.dropout(x, self.dropout, self.training), [n_rows] * n_steps, state)
+            x = out + x if self.bilm.options.skip_connections and k > 0 else out
+            finals.append((h.detach(), c.detach()))
         hidden = F.dropout(x, self.dropout, self.training)
-        return LmOutput(hidden.view(2, n_steps, n_rows, -1))
+        return LmOutput(hidden.view(2, n_steps, n_rows, -1)), finals
 
     def train(self, mode: bool = True) -> LanguageModel:
-        """Held-out text starts from zeros each time it is read; the training state stays."""
+        """Switch modes. Each scoring starts from zeros; the training state is kept."""
         if not mode:
             self._heldout = None
         super().train(mode)
@@ -88,29 +106,35 @@ class LanguageModel(nn.Module):
 
     def loss(self, out: LmOutput, batch: LmBatch) -> Tensor:
         """Mean sampled-softmax loss over both directions, times the window's length."""
-        hidden, targets = out.hidden.flatten(0, 2), batch.targets.flatten()
-        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.chance)
-        samples = samples.to(hidden.device)
-        candidates = torch.cat([samples, targets])
-        weight = F.embedding(candidates, self.softmax_weight).to(hidden.dtype)
-        # the expected count of a candidate takes the place of its probability, since candidates are distinct
-        correction = log_expected_count(candidates, tries, len(self.softmax_bias))
-        bias = F.embedding(candidates, self.softmax_bias.unsqueeze(1)).squeeze(1) - correction
-        n = len(samples)
-        of_samples = linear(hidden, weight[:n]).float() + bias[:n]
-        of_target = (hidden * weight[n:]).float().sum(dim=1) + bias[n:]
-        place = samples.new_full((len(self.softmax_bias),), -1)
-        place[samples] = torch.arange(n, device=samples.device)
-        hits = place[targets]  # a candidate that is the target itself must not count against it
-        rows = (hits >= 0).nonzero().squeeze(1)
-        of_samples = of_samples.index_put((rows, hits[rows]), of_samples.new_tensor(-math.inf))
-        total = torch.logaddexp(torch.logsumexp(of_samples, dim=1), of_target)
-        return (total - of_target).mean() * batch.real.shape[0]
+        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.rng)
+        return self.sampled_loss(out.hidden, batch.targets, samples.to(out.hidden.device), tries)
+
+    def sampled_loss(self, hidden: Tensor, targets: Tensor, samples: Tensor, tries: int | Tensor) -> Tensor:
+        """The loss with given candidates, without a GPU synchronisation.
+
+        Args:
+            hidden: ``[2, S, B, P]``.
+            targets: long ``[2, S, B]``.
+            samples: long ``[K]``, distinct words.
+            tries: number of draws that gave them, an int or a float64 scalar. As candidates are distinct, logits
+                are corrected by the log of the expected count in that many draws, not by the log probability.
+        """
+        n_steps, vocabulary_size = hidden.shape[1], len(self.softmax_bias)
+        hidden, targets = hidden.flatten(0, 2), targets.flatten()
+        candidates, n = torch.cat([samples, targets]), len(samples)
+        weight = gather_rows(self.softmax_weight, candidates)
+        bias = gather_rows(self.softmax_bias.unsqueeze(1), candidates).squeeze(1)
+        bias = bias - log_expected_count(candidates, tries, vocabulary_size)
+        target_scores = (hidden * weight[n:]).sum(dim=1) + bias[n:]
+        columns = samples.new_full((vocabulary_size,), -1)
+        columns[samples] = torch.arange(n, device=samples.device)
+        mean = sampled_softmax_loss(hidden, target_scores, weight[:n], bias[:n], columns[targets])
+        return mean * n_steps
 
     def decode(self, out: LmOutput, batch: LmBatch) -> Tensor:
-        """Negative log-likelihood of each real position with the full softmax, ``[2, n]`` by direction."""
-        hidden = out.hidden[:, batch.real].float()  # [2, n, P]
-        targets = batch.targets[:, batch.real]
+        """Negative log-likelihood of each valid position with the full softmax, ``[2, n]`` by direction."""
+        hidden = out.hidden[:, batch.valid].float()  # [2, n, P]
+        targets = batch.targets[:, batch.valid]
         rows = max(1, _LOGITS // len(self.softmax_bias))
         losses = [
             F.cross_entropy(linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
@@ -119,17 +143,15 @@ class LanguageModel(nn.Module):
         return torch.cat(losses).view_as(targets)
 
 
-def log_uniform_sample(n: int, vocabulary_size: int, chance: torch.Generator) -> tuple[Tensor, int]:
-    """Draw word ids until ``n`` distinct ones are there; low ids, the frequent words, come more often.
+def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tuple[Tensor, int]:
+    """Draw word ids log-uniformly until ``n`` are distinct; low ids, the frequent words, are more probable.
 
     Returns:
-        long ``[n]``, and the number of draws that it took.
+        long ``[n]``, and the number of draws.
     """
     drawn = torch.empty(0, dtype=torch.long)
     while True:
-        more = (
-            torch.rand(4 * n, dtype=torch.float64, generator=chance) * math.log(vocabulary_size + 1)
-        ).exp().long() - 1
+        more = (torch.rand(4 * n, dtype=torch.float64, generator=rng) * math.log(vocabulary_size + 1)).exp().long() - 1
         drawn = torch.cat([drawn, more.clamp_(0, vocabulary_size - 1)])
         distinct, inverse = torch.unique(drawn, return_inverse=True)
         if len(distinct) >= n:
@@ -139,7 +161,7 @@ def log_uniform_sample(n: int, vocabulary_size: int, chance: torch.Generator) ->
     return drawn[first_draws], int(first_draws[-1]) + 1
 
 
-def log_expected_count(ids: Tensor, tries: int, vocabulary_size: int) -> Tensor:
+def log_expected_count(ids: Tensor, tries: int | Tensor, vocabulary_size: int) -> Tensor:
     """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws."""
     rank = ids.double()
     probability = ((rank + 2) / (rank + 1)).log() / math.log(vocabulary_size + 1)

@@ -11,10 +11,12 @@ from torch.nn import functional as F
 
 from elmo_tasks.data.srl import SrlBatch
 from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.bio import best_bio_tags
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM
 from elmo_tasks.nn.linear import Linear
+from elmo_tasks.values import Rate, Size
 
 
 @dataclass
@@ -24,11 +26,11 @@ class SrlOutput:
     scores: Tensor
 
 
-class SrlLstm(nn.Module):
+class SrlLstm(TaskModel):
     """Tags the arguments of one predicate at a time.
 
-    A sentence's word vectors, with input ELMo beside them, are made once and read once for each of its predicates, with
-    an embedding that marks the predicate. Output ELMo stands beside the last LSTM's output.
+    A sentence's word vectors and input ELMo are computed once, and read once for each of its predicates, with an
+    embedding that marks the predicate. Output ELMo is concatenated to the last LSTM's output.
 
     Args:
         words: the word embedding.
@@ -36,7 +38,7 @@ class SrlLstm(nn.Module):
         tags: the K IOB2 tags.
         indicator_dim: size of the embedding that marks the predicate.
         hidden: cells of each LSTM.
-        n_layers: LSTMs, reading in turn from the left and from the right.
+        n_layers: LSTMs, reading from the left and from the right by turns.
         dropout: rate of the variational dropout on the LSTMs' hidden states.
     """
 
@@ -46,10 +48,10 @@ class SrlLstm(nn.Module):
         words: WordEmbedding,
         elmo: Elmo,
         tags: Sequence[str],
-        indicator_dim: int,
-        hidden: int,
-        n_layers: int,
-        dropout: float,
+        indicator_dim: Size,
+        hidden: Size,
+        n_layers: Size,
+        dropout: Rate,
     ) -> None:
         super().__init__()
         self.words, self.elmo, self.tags = words, elmo, list(tags)
@@ -60,26 +62,30 @@ class SrlLstm(nn.Module):
 
     def forward(self, batch: SrlBatch) -> SrlOutput:
         text = batch.text
-        of_predicate = batch.real.nonzero()[:, 0]  # [N], the sentence of each predicate
-        x = self.elmo.at_input(self.words(text), text)[of_predicate]  # [N, T, E]
+        sentence = batch.valid.nonzero()[:, 0]  # [N], of each predicate
+        x = self.elmo.at_input(self.words(text), text)[sentence]  # [N, T, E]
         is_predicate = torch.arange(x.shape[1], device=x.device) == batch.predicates.unsqueeze(1)
         x = torch.cat([x, self.indicator(is_predicate.long())], dim=2)
-        h = self.lstm(x, text.mask[of_predicate])  # [N, T, H]
-        beside = self.elmo.at_output(x.new_empty(*text.mask.shape, 0), text)[of_predicate]  # [N, T, output_dim]
-        scores = self.to_tags(torch.cat([h, beside], dim=2))
-        out = scores.new_zeros(*batch.real.shape, *scores.shape[1:])
-        return SrlOutput(out.index_put((*batch.real.nonzero(as_tuple=True),), scores))
+        h = self.lstm(x, text.mask[sentence])  # [N, T, H]
+        output_elmo = self.elmo.at_output(x.new_empty(*text.mask.shape, 0), text)[sentence]  # [N, T, output_dim]
+        scores = self.to_tags(torch.cat([h, output_elmo], dim=2))
+        out = scores.new_zeros(*batch.valid.shape, *scores.shape[1:])
+        return SrlOutput(out.index_put((*batch.valid.nonzero(as_tuple=True),), scores))
 
     def loss(self, out: SrlOutput, batch: SrlBatch) -> Tensor:
         """Cross-entropy of a token's tag: mean over a sentence's tokens, then over predicates."""
-        scores = out.scores[batch.real]  # [N, T, K]
-        mask = batch.text.mask[batch.real.nonzero()[:, 0]]
+        scores = out.scores[batch.valid]  # [N, T, K]
+        mask = batch.text.mask[batch.valid.nonzero()[:, 0]]
         losses = F.cross_entropy(scores.flatten(0, 1), batch.tags.flatten(), reduction="none").view_as(mask)
         return ((losses * mask).sum(dim=1) / mask.sum(dim=1)).mean()
 
+    def loss_weight(self, batch: SrlBatch) -> int:
+        """The predicates."""
+        return len(batch.predicates)
+
     def decode(self, out: SrlOutput, batch: SrlBatch) -> list[list[list[str]]]:
         """The best allowed IOB2 tags for each predicate of each sentence."""
-        mask = batch.text.mask[batch.real.nonzero()[:, 0]]
-        paths = iter(best_bio_tags(out.scores[batch.real], mask, self.tags))
-        counts = batch.real.sum(dim=1).tolist()
+        mask = batch.text.mask[batch.valid.nonzero()[:, 0]]
+        paths = iter(best_bio_tags(out.scores[batch.valid], mask, self.tags))
+        counts = batch.valid.sum(dim=1).tolist()
         return [[[self.tags[k] for k in next(paths)] for _ in range(count)] for count in counts]

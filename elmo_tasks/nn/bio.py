@@ -1,4 +1,4 @@
-"""The best sequence of IOB2 tags where nothing but their order is constrained."""
+"""The best sequence of IOB2 tags without transition scores."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 @torch.no_grad()
 def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[list[int]]:
-    """Viterbi decoding under one rule: I-X comes only behind B-X or I-X.
+    """Viterbi decoding under one rule: I-X comes only after B-X or I-X.
 
-    Without transition scores a step needs no pairs of tags: O and B-X go on from the best tag of all, I-X from the
-    better one of B-X and I-X.
+    Without transition scores a step needs no pairs of tags: O and B-X follow the best of all tags, I-X follows the
+    better of B-X and I-X.
 
     Args:
         scores: float ``[B, T, K]``.
@@ -21,7 +21,7 @@ def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[lis
         tags: the K tags: O, then B-X and I-X of each label, side by side.
 
     Returns:
-        the tags' numbers for each text; of equal sequences any one.
+        the tag numbers of each text; any one of equally good sequences.
     """
     tag_numbers = torch.arange(len(tags), device=scores.device)
     begin, inside = tag_numbers[1::2], tag_numbers[2::2]
@@ -30,7 +30,7 @@ def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[lis
     n_texts, n_tokens, _ = scores.shape
     total = scores[:, 0].clone()
     total[:, inside] = -torch.inf
-    itself = tag_numbers.expand(n_texts, -1)
+    identity = tag_numbers.expand(n_texts, -1)
     pointers = []
     for t in range(1, n_tokens):
         best, origin = total.max(dim=1, keepdim=True)
@@ -38,9 +38,9 @@ def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[lis
         before, pointer = best.expand_as(total).clone(), origin.expand_as(total).clone()
         before[:, inside] = torch.maximum(total[:, begin], total[:, inside])
         pointer[:, inside] = torch.where(from_begin, begin, inside)
-        real = mask[:, t : t + 1]
-        total = torch.where(real, before + scores[:, t], total)
-        pointers.append(torch.where(real, pointer, itself))  # on padding a pointer leads from a tag to itself
+        valid = mask[:, t : t + 1]
+        total = torch.where(valid, before + scores[:, t], total)
+        pointers.append(torch.where(valid, pointer, identity))  # on padding a tag points to itself
     tag = total.argmax(dim=1)
     path = [tag]
     for pointer in reversed(pointers):

@@ -46,12 +46,12 @@ class CRF(nn.Module):
 
     def _score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Score of the given tags, ``[B]``."""
-        of_tokens = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
-        of_steps = self.transitions[tags[:, :-1], tags[:, 1:]]
+        token_scores = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
+        step_scores = self.transitions[tags[:, :-1], tags[:, 1:]]
         last = tags.gather(1, mask.sum(dim=1, keepdim=True) - 1).squeeze(1)
         return (
-            (of_tokens * mask).sum(dim=1)
-            + (of_steps * mask[:, 1:]).sum(dim=1)
+            (token_scores * mask).sum(dim=1)
+            + (step_scores * mask[:, 1:]).sum(dim=1)
             + self.start[tags[:, 0]]
             + self.end[last]
         )
@@ -80,13 +80,13 @@ class CRF(nn.Module):
         score = self.start.where(self.may_start, forbidden) + emissions[:, 0]
         pointers = []
         for t in range(1, emissions.shape[1]):
-            best, pointer = (score.unsqueeze(2) + steps).max(dim=1)  # over the tag before: [B, K]
-            real = mask[:, t : t + 1]
-            score = torch.where(real, best + emissions[:, t], score)
-            pointers.append(torch.where(real, pointer, torch.arange(len(steps), device=pointer.device)))
+            best, pointer = (score.unsqueeze(2) + steps).max(dim=1)  # over the previous tag: [B, K]
+            valid = mask[:, t : t + 1]
+            score = torch.where(valid, best + emissions[:, t], score)
+            pointers.append(torch.where(valid, pointer, torch.arange(len(steps), device=pointer.device)))
         tag = (score + self.end.where(self.may_end, forbidden)).argmax(dim=1)
         path = [tag]
-        for pointer in reversed(pointers):  # on padding a pointer leads from a tag to itself
+        for pointer in reversed(pointers):  # on padding a tag points to itself
             tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)
             path.append(tag)
         best_tags = torch.stack(path[::-1], dim=1).tolist()

@@ -1,4 +1,4 @@
-"""What a token looks like to a task model before ELMo: its word vector and its characters."""
+"""Token vectors of a task model without ELMo: word embedding and character CNN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_tasks.batch import Text
-from elmo_tasks.bilm.chars import N_CHARACTERS, PADDING
+from elmo_tasks.nn.characters import N_CHARACTERS, PADDING
+from elmo_tasks.nn.dropout import Dropout
 
 
 class WordEmbedding(nn.Module):
@@ -30,11 +31,25 @@ class CharacterCNN(nn.Module):
         char_dim: size of a character's embedding.
         widths: filter widths.
         filters: filters of each width.
+        dropout: rate on the characters' embeddings.
+        init_bound: embeddings are initialised uniformly in [-init_bound, init_bound]; None is Glorot's bound.
     """
 
-    def __init__(self, *, char_dim: int, widths: list[int], filters: int) -> None:
+    def __init__(
+        self,
+        *,
+        char_dim: int,
+        widths: list[int],
+        filters: int,
+        dropout: float = 0.0,
+        init_bound: float | None = None,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(N_CHARACTERS, char_dim, padding_idx=0)
+        bound = (6 / (N_CHARACTERS + char_dim)) ** 0.5 if init_bound is None else init_bound
+        nn.init.uniform_(self.embedding.weight, -bound, bound)
+        self.embedding.weight.data[0] = 0
+        self.dropout = Dropout(dropout)
         self.convolutions: list[nn.Conv1d] = nn.ModuleList(  # type: ignore[assignment]
             nn.Conv1d(char_dim, filters, width) for width in widths
         )
@@ -44,14 +59,15 @@ class CharacterCNN(nn.Module):
     def forward(self, text: Text) -> Tensor:
         """float ``[B, T, dim]``, zero on padding.
 
-        Each distinct word of the batch is convolved once. Only windows within a word count (one that is shorter
-        than the filter is filled up with zeros), so that a word's features do not depend on its batch.
+        Each distinct word of the batch is convolved once, so that all its occurrences share one dropout mask. Only
+        windows within a word are used (a word shorter than the filter is padded with zeros): a word's features do not
+        depend on its batch.
         """
         assert text.char_ids is not None
         words, where = torch.unique(text.char_ids[text.mask], dim=0, return_inverse=True)
-        real = words != PADDING
-        lengths = real.sum(dim=1, keepdim=True)
-        x = (self.embedding(words) * real.unsqueeze(2)).transpose(1, 2)  # [W, char_dim, C]
+        valid = words != PADDING
+        lengths = valid.sum(dim=1, keepdim=True)
+        x = (self.dropout(self.embedding(words)) * valid.unsqueeze(2)).transpose(1, 2)  # [W, char_dim, C]
         x = F.pad(x, (0, max(0, self.max_width - x.shape[2])))
         features = torch.cat([_maxima(conv(x), lengths, conv.kernel_size[0]) for conv in self.convolutions], dim=1)
         out = features.new_zeros(*text.mask.shape, self.dim)

@@ -1,9 +1,9 @@
-"""Linear maps at a CPU's full speed.
+"""Linear maps that are fast on every CPU.
 
 PyTorch's products of 32-bit matrices on a CPU go through MKL, which does not use the widest vector units of every
-processor (on an AMD EPYC it reaches 90 GFLOP/s a core where oneDNN, also within PyTorch, reaches 200), and lays a
-weight out anew at every call. The operators used here are private ones of PyTorch: they are tried once, and wherever
-they are missing, refuse or disagree, PyTorch's own product runs instead. Either way the numbers are 32-bit ones.
+processor (on an AMD EPYC it reaches 90 GFLOP/s a core where oneDNN, also within PyTorch, reaches 200), and reorders a
+weight at every call. The operators used here are private to PyTorch. They are tested once; where they are
+missing, fail or give other numbers, PyTorch's public product is used. Either way the numbers have 32 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-_WORTH_LAYING_OUT = 40_000  # numbers of a weight; with less, the second call costs more than the product gains
+_WORTH_PREPACKING = 40_000  # entries of a weight; below, the second call costs more than the product gains
 
 
 class Linear(nn.Linear):
@@ -36,7 +36,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
-    """``h -> h @ weight`` for many small h, as at the steps of a recurrent layer; the weight is laid out once.
+    """``h -> h @ weight`` for many small h, as at the steps of a recurrent layer; the weight is prepacked once.
 
     Args:
         weight: ``[P, Q]``, which must not change while the function is in use.
@@ -46,29 +46,37 @@ def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
     """
     if not _suits(weight):
         return lambda h: h @ weight
-    laid_out = _laid_out(weight)
-    return lambda h: _onednn(h, laid_out, None)
+    prepacked = _prepacked(weight)
+    return lambda h: _onednn(h, prepacked, None)
 
 
 def product_and_sum_with(weight: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """As :func:`product_with`, ``h, x -> x + h @ weight`` in one pass."""
     if not _suits(weight):
         return lambda h, x: torch.addmm(x, h, weight)
-    laid_out = _laid_out(weight)
-    return lambda h, x: torch.ops.mkldnn._linear_pointwise.binary(h, x, laid_out, None, "add")
+    prepacked = _prepacked(weight)
+    return lambda h, x: torch.ops.mkldnn._linear_pointwise.binary(h, x, prepacked, None, "add")
 
 
-def products_and_sums_with(weights: Tensor) -> Callable[[Tensor, Tensor], Sequence[Tensor] | Tensor]:
-    """Both directions' :func:`product_and_sum_with`: weights ``[2, P, Q]``; what comes out is two ``[n, Q]``."""
-    if weights[0].numel() < _WORTH_LAYING_OUT or not _suits(weights):
-        return lambda h, x: torch.baddbmm(x, h, weights)
-    left, right = (product_and_sum_with(weight) for weight in weights)
-    return lambda h, x: (left(h[0], x[0]), right(h[1], x[1]))
+def affine_maps_with(weights: Tensor, biases: Tensor) -> Callable[[Tensor], Sequence[Tensor] | Tensor]:
+    """Both directions' ``h @ weight + bias`` for many small h; the weights are prepacked once.
+
+    Args:
+        weights: ``[2, P, Q]``, which must not change while the function is in use.
+        biases: ``[2, Q]``.
+
+    Returns:
+        a function from ``[2, n, P]`` to two ``[n, Q]``, or to both in one tensor.
+    """
+    if weights[0].numel() < _WORTH_PREPACKING or not _suits(weights):
+        return lambda h: torch.baddbmm(biases.unsqueeze(1), h, weights)
+    maps = [(_prepacked(weight), bias) for weight, bias in zip(weights, biases, strict=True)]
+    return lambda h: [_onednn(each, *own) for each, own in zip(h, maps, strict=True)]
 
 
 def products_with(weights: Tensor) -> Callable[[Tensor], Tensor]:
     """Both directions' :func:`product_with`: weights ``[2, P, Q]``, a function from ``[2, n, P]`` to ``[2, n, Q]``."""
-    if weights[0].numel() < _WORTH_LAYING_OUT or not _suits(weights):
+    if weights[0].numel() < _WORTH_PREPACKING or not _suits(weights):
         weights = weights.contiguous()
         return lambda h: torch.bmm(h, weights)
     left, right = (product_with(weight) for weight in weights)
@@ -99,15 +107,15 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         d_out = d_out.contiguous()
-        of_x, of_weight, of_bias = ctx.needs_input_grad
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         return (
-            _onednn(d_out, weight.t(), None) if of_x else None,
-            weight_gradient(d_out, x) if of_weight else None,
-            d_out.sum(dim=0) if ctx.has_bias and of_bias else None,
+            _onednn(d_out, weight.t(), None) if needs_x else None,
+            weight_gradient(d_out, x) if needs_weight else None,
+            d_out.sum(dim=0) if ctx.has_bias and needs_bias else None,
         )
 
 
-def _laid_out(weight: Tensor) -> Tensor:
+def _prepacked(weight: Tensor) -> Tensor:
     out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), None)
     return out
 
@@ -118,7 +126,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _dense(matrix: Tensor) -> Tensor:
-    """The matrix without gaps between its rows or columns, which would make the product a thousand times slower."""
+    """The matrix, contiguous or a transposed view of one; other strides make the product a thousand times slower."""
     if matrix.is_mkldnn or matrix.is_contiguous() or matrix.t().is_contiguous():
         return matrix
     return matrix.contiguous()
@@ -130,16 +138,16 @@ def _suits(x: Tensor) -> bool:
 
 @cache
 def _available(dtype: torch.dtype) -> bool:
-    """Whether the operators are there for these numbers, and right."""
+    """Whether the operators exist for a dtype and give the right numbers."""
     if dtype not in (torch.float32, torch.bfloat16):
         return False
     x, weight = torch.linspace(-1, 1, 15).view(3, 5).to(dtype), torch.linspace(-2, 1, 10).view(2, 5).to(dtype)
     with torch.autocast("cpu", enabled=False):
         expected = x @ weight.t(), x @ weight.t(), x.t() @ x, x[:, :2] + x @ weight.t()
     try:
-        laid_out = _laid_out(weight.t())
-        found = [_onednn(x, weight, None), _onednn(x, laid_out, None), _onednn(x.t(), x.t(), None)]
-        found.append(torch.ops.mkldnn._linear_pointwise.binary(x, x[:, :2].contiguous(), laid_out, None, "add"))
+        prepacked = _prepacked(weight.t())
+        found = [_onednn(x, weight, None), _onednn(x, prepacked, None), _onednn(x.t(), x.t(), None)]
+        found.append(torch.ops.mkldnn._linear_pointwise.binary(x, x[:, :2].contiguous(), prepacked, None, "add"))
     except (AttributeError, RuntimeError, TypeError):
         return False
     tolerance = {torch.float32: 1e-5, torch.bfloat16: 2e-2}[dtype]

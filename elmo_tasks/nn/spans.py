@@ -1,4 +1,4 @@
-"""Spans of a document: all of them, their heads, and the best that do not cross."""
+"""Spans of a document: enumeration, head attention, and the best spans that do not cross."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def head_attention(x: Tensor, scores: Tensor, first: Tensor, last: Tensor, max_w
 def best_spans(scores: Tensor, first: Tensor, last: Tensor, n: int) -> Tensor:
     """The best ``n`` spans of which none crosses a better one, in order: long ``[K]``, K at most n.
 
-    Two spans cross if they overlap and neither holds the other.
+    Two spans cross if they overlap and neither contains the other.
     """
     starts, ends = first.tolist(), last.tolist()
     kept: list[int] = []

@@ -1,1 +1,1 @@
-"""What the layers of a biLM hold by themselves (section 5.3): senses and neighbours, without a task model."""
+"""Intrinsic evaluation of biLM layers (section 5.3): word senses and nearest neighbours, without a task model."""

@@ -16,8 +16,8 @@ from elmo_tasks.errors import UserError
 
 CANDIDATES = ("all", "same", "other")
 
-_PORTION_TOKENS = 20_000  # whose layers are held at once
-_DECIMALS = 6  # a difference beyond them is the batch's, not the words'
+_PORTION_TOKENS = 20_000  # tokens whose layers are in memory at a time
+_DECIMALS = 6  # smaller differences come from batching, not from the words
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Occurrence:
 
 @dataclass
 class Nearest:
-    """The k best occurrences of a stream, each sentence once; the earlier one of equal ones comes first."""
+    """The k best occurrences of a stream, at most one per sentence; ties keep their order."""
 
     k: int
     found: list[tuple[float, Occurrence]] = field(default_factory=list)
 
     def offer(self, cosine: float, occurrence: Occurrence) -> None:
-        """Keep it if it is among the best."""
-        again = next((k for k, (_, kept) in enumerate(self.found) if kept.tokens == occurrence.tokens), None)
-        if again is not None and self.found[again][0] >= cosine:
+        """Keep the occurrence if it is among the best."""
+        repeated = next((k for k, (_, kept) in enumerate(self.found) if kept.tokens == occurrence.tokens), None)
+        if repeated is not None and self.found[repeated][0] >= cosine:
             return
-        if again is not None:
-            del self.found[again]
+        if repeated is not None:
+            del self.found[repeated]
         place = sum(kept >= cosine for kept, _ in self.found)
         self.found.insert(place, (cosine, occurrence))
         del self.found[self.k :]
@@ -57,11 +57,11 @@ def nearest(
     """The nearest occurrences to each source, by layer, in one pass over ``sentences``.
 
     Args:
-        bilm: whose layers; the state is reset for each sentence.
-        sources: what is compared; a sentence that equals a source's is passed over for it.
-        sentences: any number; only a portion's layers are held.
+        bilm: the biLM; its state is reset for each sentence.
+        sources: words in context; a sentence equal to a source's own is skipped for that source.
+        sentences: any number; the layers of one portion at a time are in memory.
         k: how many to keep.
-        candidates: ``all`` tokens, those of the ``same`` word as the source but for case, or those of ``other`` words.
+        candidates: ``all`` tokens, those of the source's word (``same``, ignoring case), or those of ``other`` words.
     """
     found = [[Nearest(k) for _ in range(bilm.n_layers)] for _ in sources]
     words = [source.word.casefold() for source in sources]
@@ -92,7 +92,7 @@ def _offer_best(
 
 
 def find_source(word: str, sentence: str) -> Occurrence:
-    """The marked (``a *play* on words``) or first occurrence of a word, whatever its case.
+    """The marked (``a *play* on words``) or first occurrence of a word, ignoring case.
 
     Raises:
         UserError: if it is not in the sentence.
@@ -107,7 +107,7 @@ def find_source(word: str, sentence: str) -> Occurrence:
 
 
 def first_sources(word: str, sentences: Iterable[list[str]], n: int) -> list[Occurrence]:
-    """The word's first occurrences in n different sentences, whatever its case."""
+    """The word's first occurrences in n different sentences, ignoring case."""
     folded = word.casefold()
     found: dict[tuple[str, ...], Occurrence] = {}
     for tokens in sentences:

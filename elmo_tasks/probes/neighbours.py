@@ -1,7 +1,7 @@
 """Nearest neighbours of a word in its context (Table 4): ``python -m elmo_tasks.probes.neighbours play --text FILE``.
 
-Every token of a text is a candidate, and the ones whose vector in a biLM layer has the largest cosine with the
-source's are shown in their sentences, beside the neighbours of the word's one static vector. ``--out FILE.json`` writes
+Every token of a text is a candidate. Those whose vectors in a biLM layer have the largest cosine with the source's are
+shown in their sentences, beside the neighbours of the word's static vector. ``--out FILE.json`` writes
 
 * ``word``, ``candidates``, ``k``; ``bilm`` (name, digest, state); ``text`` (files, digest, sentences, tokens);
 * ``static``: ``vectors`` (where they are from) and ``neighbours``, each with ``word`` and ``cosine``;
@@ -24,44 +24,44 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text as Line
-from tqdm import tqdm
 
-from elmo_tasks.allocator import keep_large_blocks
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.chars import composed
 from elmo_tasks.data.corpus import read_sentences
-from elmo_tasks.data.source import digest_files
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files, write_json
+from elmo_tasks.nn.characters import composed
+from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.probes.nearest import CANDIDATES, find_source, first_sources, nearest
-from elmo_tasks.results import provenance, write_json
+from elmo_tasks.progress import counting
+from elmo_tasks.rows.provenance import provenance
+from elmo_tasks.training.memory import keep_large_blocks
 
 _SAMPLE = Path(__file__).parent.parent / "bundled" / "sample" / "lm" / "en"
-_WINDOW = 9  # words shown on either side
+_WINDOW = 9  # words shown on each side
 
 
 class _Counted:
-    """Sentences of some files; counts what has gone by and shows it."""
+    """Sentences of some files; counts them as they are read and shows the progress."""
 
     def __init__(self, texts: Sequence[Path]) -> None:
         self.texts, self.sentences, self.tokens = texts, 0, 0
 
     def __iter__(self) -> Iterator[list[str]]:
-        with tqdm(unit=" tokens", unit_scale=True, leave=False, disable=None) as bar:
+        with counting("neighbours", None) as counter:
             for sentence in chain.from_iterable(map(read_sentences, self.texts)):
                 self.sentences += 1
                 self.tokens += len(sentence)
-                bar.update(len(sentence))
+                counter.update(len(sentence))
                 yield sentence
 
 
 def static_neighbours(word: str, k: int, vectors: Path | None) -> dict[str, Any]:
-    """Neighbours of the word's static vector; none where there is no vector."""
+    """Neighbours of the word's static vector; none without a vector."""
     try:
         words = WordVectors(
             name="glove",
             path=str(vectors) if vectors else None,
-            dim=_dim_of(vectors) if vectors else 50,
+            dim=_dimension(vectors) if vectors else 50,
             lowercase=True,
         )
         found = words.nearest(word, k)
@@ -73,7 +73,7 @@ def static_neighbours(word: str, k: int, vectors: Path | None) -> dict[str, Any]
     return {"vectors": words.where, "neighbours": neighbours}
 
 
-def _dim_of(vectors: Path) -> int:
+def _dimension(vectors: Path) -> int:
     try:
         with vectors.open(encoding="utf-8") as lines:
             return max(1, len(next(lines, "").split()) - 1)
@@ -82,7 +82,7 @@ def _dim_of(vectors: Path) -> int:
 
 
 def run(chosen: argparse.Namespace) -> dict[str, Any]:
-    """What the arguments ask for; the fields are those at the top of this file."""
+    """The result for parsed arguments; its fields are described at the top of this file."""
     start = time.perf_counter()
     if chosen.out is not None and not chosen.out.parent.is_dir():
         raise UserError(f"--out {chosen.out}: its folder is not there")
@@ -120,7 +120,7 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any], console: Console) -> None:
-    """Print a result for the eye: a line a neighbour, its word in brackets in the middle of its sentence."""
+    """Print a result: one line per neighbour, with the word in brackets within its sentence."""
     static = result["static"]
     words = ", ".join(f"{near['word']} {near['cosine']:.2f}" for near in static["neighbours"])
     console.print(
@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m elmo_tasks.probes.neighbours")
     parser.add_argument("word", type=composed)
-    parser.add_argument("--text", type=Path, nargs="+", help="one tokenised sentence a line, plain, .xz, .gz or .bz2")
+    parser.add_argument("--text", type=Path, nargs="+", help="one tokenised sentence per line, plain, .xz, .gz or .bz2")
     parser.add_argument(
         "--sentence",
         type=composed,
@@ -156,12 +156,14 @@ def main(arguments: list[str]) -> None:
         default=[],
         help="a tokenised source sentence; *word* marks which occurrence",
     )
-    parser.add_argument("--occurrences", type=_positive, default=2, help="else: the first ones in the text (2)")
+    parser.add_argument(
+        "--occurrences", type=_positive, default=2, help="without --sentence: use the first n in the text (2)"
+    )
     parser.add_argument("-k", type=_positive, default=5, help="neighbours to show (5)")
     parser.add_argument("--candidates", default="all", choices=CANDIDATES, help="all words, the same, or other ones")
     parser.add_argument("--bilm", default="mini", help="mini, mini_ko, or a folder with options.json and weights.hdf5")
     parser.add_argument("--vectors", type=Path, help="a GloVe text file; else the package's vectors")
-    parser.add_argument("--out", type=Path, help="write everything to this JSON file too")
+    parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     chosen = parser.parse_args(arguments)
     keep_large_blocks()
     try:

@@ -2,21 +2,24 @@
 
 from elmo_tasks.tables.command import main
 from elmo_tasks.tables.declare import (
-    BestEpoch,
-    Claim,
-    Claims,
     Column,
-    Difference,
+    Everything,
     FineTuning,
     Gain,
     Line,
-    Part,
-    PassingEpoch,
     Quote,
     Race,
-    Score,
     Table,
     Weights,
+)
+from elmo_tasks.tables.declare_claims import (
+    BestEpoch,
+    Claim,
+    Claims,
+    Difference,
+    Part,
+    PassingEpoch,
+    Score,
 )
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Claims",
     "Column",
     "Difference",
+    "Everything",
     "FineTuning",
     "Gain",
     "Line",

@@ -1,4 +1,4 @@
-"""Digests of the files at hand: they say which rows count, and which runs would end in other numbers today."""
+"""Digests of the files at hand: they say which rows count, and which runs would give other numbers today."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import functools
 import json
 from typing import Any
 
-from elmo_tasks.tables.settings import NO_ROOT, REPO, Setting
+from elmo_tasks.places import BUNDLED
+from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
 def data_at_hand(setting: Setting) -> str | None:
@@ -33,12 +34,12 @@ def bundled_at_hand(setting: Setting) -> str | None:
     if _reads_layers(setting):
         is_bundled = bilm["path"] is None and bundled_folder(bilm["name"]) is not None
         return _encoder_digest(_text(bilm)) if is_bundled else None
-    init = task["lm"]["init"] if "lm" in task else None
+    init = task["lm"]["init"] if setting.kind == "language_model" else None
     return None if init is None or bundled_folder(init) is None else _start_digest(init, _text(bilm))
 
 
 def _reads_layers(setting: Setting) -> bool:
-    return "elmo" in setting.config["task"] and setting.config["elmo"]["placement"] != "none"
+    return setting.kind != "language_model" and setting.config["elmo"]["placement"] != "none"
 
 
 def _text(bilm: dict[str, Any]) -> str:
@@ -50,20 +51,20 @@ def _text(bilm: dict[str, Any]) -> str:
 def _data_digest(root: str, files: tuple[tuple[str, Any], ...]) -> str:
     from elmo_tasks.data.source import Files
 
-    bundled = REPO / "elmo_tasks" / "bundled" / "sample"
+    bundled = BUNDLED / "sample"
     return Files(str(bundled) if root == "bundled" else root, dict(files)).digest
 
 
 @functools.cache
 def _encoder_digest(bilm: str) -> str:
-    from elmo_tasks.build.encoder import load_encoder
+    from elmo_tasks.assembly.encoder import load_encoder
 
     return load_encoder(json.loads(bilm), "cpu").digest
 
 
 @functools.cache
 def _start_digest(init: str, bilm: str) -> str:
-    from elmo_tasks.build.encoder import bilm_options
-    from elmo_tasks.start import read_start
+    from elmo_tasks.assembly.encoder import bilm_options
+    from elmo_tasks.training.initial_weights import read_initial_weights
 
-    return read_start(init, bilm_options(json.loads(bilm))).digest
+    return read_initial_weights(init, bilm_options(json.loads(bilm))).digest

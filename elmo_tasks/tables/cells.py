@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report.check import moment
+from elmo_tasks.rows.collection import Rows, moment
+from elmo_tasks.rows.fields import Split
+from elmo_tasks.rows.grouping import inputs, still_rising
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.at_hand import bilm_at_hand, data_at_hand
 from elmo_tasks.tables.paper import Value
-from elmo_tasks.tables.rows import Row, Rows
 from elmo_tasks.tables.settings import Setting
+
+RISING = "still rising"
 
 MARKS = {
     "a": "fewer seeds than asked for",
@@ -30,27 +35,34 @@ class Cell:
         setting: that was asked for.
         split: whose score it is.
         seeds: that were asked for; of an ensemble, its members.
-        ensemble: whether it is one row of an ensemble (under the key 0) in place of one for each seed.
+        ensemble: whether it is one row of an ensemble (under the key 0) instead of one for each seed.
         rows: by seed.
+        trained: the rows whose training the score rests on: of an ensemble, its members as far as they are there.
         marks: keys of :data:`MARKS`.
         paper: the paper's value.
-        needs_weights: whether the runs are to be made again, since another cell reads the biLM that they leave behind
-            and it is not here.
+        needs_weights: whether the runs have to be repeated, since another cell reads the biLM that they wrote and its
+            files are missing.
     """
 
     setting: Setting
-    split: str
+    split: Split
     seeds: tuple[int, ...]
     ensemble: bool
     rows: dict[int, Row]
+    trained: tuple[Row, ...] = ()
     marks: tuple[str, ...] = ()
     paper: Value | None = None
     needs_weights: bool = False
 
     @property
     def values(self) -> dict[int, float]:
-        """The score of each seed, in percent."""
-        return {seed: row["scores"][self.split][row["metric"]] for seed, row in self.rows.items()}
+        """The score of each seed."""
+        return {seed: row.scores[self.split][row.metric.name] for seed, row in self.rows.items()}
+
+    @property
+    def rising(self) -> bool:
+        """Whether too many of the runs had not converged (see :func:`elmo_tasks.rows.grouping.still_rising`)."""
+        return still_rising(self.trained)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -72,24 +84,24 @@ class Cell:
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        return tuple(row["run_id"] for row in self.rows.values())
+        return tuple(row.run_id for row in self.rows.values())
 
     @property
     def data_digest(self) -> str | None:
         """Of the data files, the same for all rows."""
-        return next((row["data"]["digest"] for row in self.rows.values()), None)
+        return next((row.data.digest for row in self.rows.values()), None)
 
     @property
     def bilm_digest(self) -> str | None:
         """Of the biLM's weights that were read, or started from, the same for all rows; None where there are none."""
-        return next((_inputs(row)[1] for row in self.rows.values()), None)
+        return next((inputs(row)[1] for row in self.rows.values()), None)
 
 
 def find_cell(
     rows: Rows,
     setting: Setting,
     *,
-    split: str,
+    split: Split,
     seeds: tuple[int, ...],
     ensemble: bool = False,
     paper: Value | None = None,
@@ -112,24 +124,24 @@ def find_cell(
     Raises:
         UserError: if a folder that the setting names is not there, and if the rows are of different metrics.
     """
-    asked = [row for row in rows.by_setting.get(setting.key, ()) if split in row["scores"]]
+    asked = [row for row in rows.by_setting.get(setting.key, ()) if split in row.scores]
     if ensemble:
-        candidates = [row for row in asked if "ensemble" in row and sorted(row["ensemble"]["seeds"]) == sorted(seeds)]
+        candidates = [row for row in asked if row.ensemble is not None and row.ensemble.seeds == tuple(sorted(seeds))]
     else:
-        candidates = [row for row in asked if "ensemble" not in row and row["seed"] in seeds]
+        candidates = [row for row in asked if row.ensemble is None and row.seed in seeds]
     candidates.sort(key=moment)
     data, bilm = data_at_hand(setting), bilm or bilm_at_hand(setting)
-    kept = [row for row in candidates if data in (None, _inputs(row)[0]) and bilm in (None, _inputs(row)[1])]
-    kept = [row for row in kept if _inputs(row) == _inputs(kept[-1])]
-    chosen = {0 if ensemble else row["seed"]: row for row in kept}
-    if len({row["metric"] for row in chosen.values()}) > 1:
-        found = ", ".join(f"{row['run_id']} ({row['metric']})" for row in chosen.values())
+    kept = [row for row in candidates if data in (None, inputs(row)[0]) and bilm in (None, inputs(row)[1])]
+    kept = [row for row in kept if inputs(row) == inputs(kept[-1])]
+    chosen = {row.seed or 0: row for row in kept}
+    if len({row.metric.name for row in chosen.values()}) > 1:
+        found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in chosen.values())
         raise UserError(f"rows of one setting must have one metric, found {found}; move those that are wrong elsewhere")
     marks = {
         "a": 0 < len(chosen) < (1 if ensemble else len(seeds)),
-        "b": len({row.get("commit") for row in chosen.values()}) > 1,
-        "c": any(row.get("dirty") is not False for row in chosen.values()),
-        "d": any(_is_cut(row, split) for row in chosen.values()),
+        "b": len({row.commit for row in chosen.values()}) > 1,
+        "c": any(row.dirty is not False for row in chosen.values()),
+        "d": any(_is_limited(row, split) for row in chosen.values()),
         "e": len(kept) > len(chosen),
         "f": len(kept) < len(candidates),
     }
@@ -139,17 +151,17 @@ def find_cell(
         seeds=seeds,
         ensemble=ensemble,
         rows=dict(sorted(chosen.items())),
+        trained=tuple(_members(rows, setting, chosen.values()) if ensemble else chosen.values()),
         marks=tuple(mark for mark, holds in marks.items() if holds),
         paper=paper,
     )
 
 
-def _inputs(row: Row) -> tuple[str, str | None, str | None]:
-    """Digests of what a run read: data files, biLM weights (its start's), and the text that warmed the biLM up."""
-    bilm = row["bilm"] or row.get("start") or {}
-    return row["data"]["digest"], bilm.get("digest"), bilm.get("warm")
+def _members(rows: Rows, setting: Setting, ensembles: Iterable[Row]) -> list[Row]:
+    names = {member.run_id for row in ensembles if row.ensemble is not None for member in row.ensemble.members}
+    return [row for row in rows.by_setting.get(setting.key, ()) if row.run_id in names]
 
 
-def _is_cut(row: Row, split: str) -> bool:
-    parts = [row["data"].get(name, {}) for name in ("train", split)]
-    return any(part.get("used") != part.get("original") for part in parts)
+def _is_limited(row: Row, split: Split) -> bool:
+    items = [row.data.items[name] for name in ("train", split) if name in row.data.items]
+    return any(part.used != part.original for part in items)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from elmo_tasks.report.grid import Grid
+from elmo_tasks.render.grid import Grid
+from elmo_tasks.render.sections import Section
+from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.curves import scores_of
-from elmo_tasks.tables.declare import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
+from elmo_tasks.tables.curves import curve_of
+from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
 from elmo_tasks.tables.measure import Choice, find, incomparable
-from elmo_tasks.tables.race import heats
-from elmo_tasks.tables.render import legend, setting_note
-from elmo_tasks.tables.rows import Rows
-from elmo_tasks.tables.significance import FEWEST, Comparison, compare
+from elmo_tasks.tables.race import best_point, heats
+from elmo_tasks.tables.significance import FEWEST, Comparison, compare, corrected
+from elmo_tasks.tables.texts import holm_note, legend, marks_text, setting_note
 
 REPRODUCED, NOT_REPRODUCED, NOT_ENOUGH = "reproduced", "not reproduced", "not enough data"
+NOT_TRAINED = "not enough training"
 NO_VERDICT = "shown, not judged"
 LEVEL = 0.05
-"""A difference counts if its two-sided p is below this."""
+"""A difference counts if its two-sided p, corrected for the number of comparisons, is below this."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,6 @@ class Evidence:
         low: the second one.
         cells: that they are computed from.
         comparison: of the two quantities, seed by seed.
-        verdict: one of the three.
     """
 
     part: Part
@@ -39,97 +40,118 @@ class Evidence:
     low: dict[int, float]
     cells: tuple[Cell, ...]
     comparison: Comparison
-    verdict: str
 
 
-def judge(part: Part, rows: Rows, choice: Choice, enough: int) -> Evidence:
+def weigh(part: Part, rows: Rows, choice: Choice, seeds: int) -> Evidence:
     """Compare the two sides of an inequality.
-
-    A difference with the claim's sign and p below 5 % reproduces it, one with the other sign does not. A difference
-    that is not beyond the seeds' spread does not either, if there are ``enough`` seeds; with fewer there is not enough
-    data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and with
-    ``enough`` of them the sign decides; so it does where nothing is trained and one run is all there is.
 
     Args:
         part: of the claim.
         rows: that the evidence is taken from.
-        choice: of the command line, which may look at fewer seeds but not make them enough.
-        enough: the declared number of seeds.
+        choice: of the command line, which may look at fewer seeds.
+        seeds: the declared number.
     """
-    high, of_high = _values(part.high, rows, choice, enough)
-    low, of_low = _values(part.low, rows, choice, enough)
-    cells = of_high + of_low
+    high, cells_high = _values(part.high, rows, choice, seeds)
+    low, cells_low = _values(part.low, rows, choice, seeds)
+    cells = cells_high + cells_low
     why = incomparable(*cells)
-    comparison = Comparison(None, why=why) if why else compare(high, low)
-    if not any(cell.setting.trains for cell in cells):
+    return Evidence(part, high, low, cells, Comparison(None, why=why) if why else compare(high, low))
+
+
+def correct(found: list[Evidence]) -> list[Evidence]:
+    """The evidence with all p corrected for their number."""
+    comparisons = corrected([evidence.comparison for evidence in found])
+    return [replace(evidence, comparison=one) for evidence, one in zip(found, comparisons, strict=True)]
+
+
+def verdict(evidence: Evidence, enough: int) -> str:
+    """Whether a part of a claim is reproduced.
+
+    A difference with the claim's sign and a corrected p below 5 % reproduces it, one with the other sign does not. A
+    difference that is not beyond the seeds' spread does not either, if there are ``enough`` seeds; with fewer there is
+    not enough data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and
+    with ``enough`` of them the sign decides; so it does where nothing is trained and one run is all there is. Nothing
+    is decided by runs that had not converged.
+    """
+    if not any(cell.setting.trains for cell in evidence.cells):
         enough = 1
-    return Evidence(part, high, low, cells, comparison, _verdict(comparison, enough))
+    decided = _decide(evidence.comparison, enough)
+    if decided != NOT_ENOUGH and any(cell.rising for cell in evidence.cells):
+        return NOT_TRAINED
+    return decided
 
 
-def _verdict(comparison: Comparison, enough: int) -> str:
+def _decide(comparison: Comparison, enough: int) -> str:
     complete = min(comparison.n) >= enough
     if comparison.difference is None or (min(comparison.n) < FEWEST and enough > 1):
         return NOT_ENOUGH
-    if complete if comparison.p is None else comparison.p < LEVEL:
+    if complete if comparison.adjusted is None else comparison.adjusted < LEVEL:
         return REPRODUCED if comparison.difference > 0 else NOT_REPRODUCED
     return NOT_REPRODUCED if complete else NOT_ENOUGH
 
 
 def together(verdicts: list[str]) -> str:
-    """A claim falls with any part that is not reproduced, and stands if all are."""
-    if NOT_REPRODUCED in verdicts:
-        return NOT_REPRODUCED
-    return NOT_ENOUGH if not verdicts or NOT_ENOUGH in verdicts else REPRODUCED
+    """The verdict of a claim: reproduced if all its parts are, not reproduced if any part is not."""
+    for one in (NOT_REPRODUCED, NOT_TRAINED, NOT_ENOUGH):
+        if one in verdicts:
+            return one
+    return REPRODUCED if verdicts else NOT_ENOUGH
 
 
 def _values(quantity: Quantity, rows: Rows, choice: Choice, seeds: int) -> tuple[dict[int, float], tuple[Cell, ...]]:
     """A quantity by seed, and the cells that it comes from."""
 
-    def cell_of(score: Score) -> Cell:
+    def cell_for(score: Score) -> Cell:
         return find(rows, choice, score.overrides, split=score.split, seeds=seeds)
 
     if isinstance(quantity, Score):
-        cell = cell_of(quantity)
+        cell = cell_for(quantity)
         return cell.values, (cell,)
     if isinstance(quantity, Difference):
-        of, over = cell_of(quantity.of), cell_of(quantity.over)
-        return {seed: of.values[seed] - over.values[seed] for seed in of.values.keys() & over.values.keys()}, (of, over)
+        one, other = cell_for(quantity.of), cell_for(quantity.over)
+        shared = one.values.keys() & other.values.keys()
+        return {seed: one.values[seed] - other.values[seed] for seed in shared}, (one, other)
     if isinstance(quantity, BestEpoch):
-        cell = cell_of(quantity.of)
-        curves = {seed: points for seed, row in cell.rows.items() if (points := scores_of(row))}
-        return {seed: max(points, key=lambda p: p.score).epoch for seed, points in curves.items()}, (cell,)
+        cell = cell_for(quantity.of)
+        return {seed: float(best_point(row).epoch) for seed, row in cell.rows.items() if curve_of(row)}, (cell,)
     assert isinstance(quantity, PassingEpoch)
-    elmo, baseline = cell_of(quantity.of), cell_of(quantity.best_of)
+    elmo, baseline = cell_for(quantity.of), cell_for(quantity.best_of)
     passed = {
-        seed: heat.passed.epoch if heat.passed else scores_of(elmo.rows[seed])[-1].epoch + 1  # at the earliest
+        seed: heat.passed.epoch if heat.passed else curve_of(elmo.rows[seed])[-1].epoch + 1  # at the earliest
         for seed, heat in heats(baseline, elmo).items()
     }
     return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
 
 
-def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid]:
+def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
     """Cells of a list of claims, and its table with evidence and verdicts."""
-    lines, cells = [], list[Cell]()
-    for n, claim in enumerate(claims.claims, start=1):
-        found, beside = (
-            [judge(part, rows, choice, claims.seeds) for part in parts if _chosen(part, choice)]
-            for parts in (claim.parts, claim.beside)
-        )
-        if not found and not beside:
-            continue  # of another task than those that were chosen
-        cells += [cell for evidence in found + beside for cell in evidence.cells]
-        verdict = together([evidence.verdict for evidence in found])
-        alone = len(found) == 1 and not beside
-        ours = _text(found[0]) if alone else ""
-        lines.append([str(n), claim.says, ours, verdict])
-        lines += [["", evidence.part.label, _text(evidence), evidence.verdict] for evidence in found if not alone]
-        lines += [["", evidence.part.label, _text(evidence), NO_VERDICT] for evidence in beside]
+    parts = [(n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, choice)]
+    judged = correct([weigh(part, rows, choice, claims.seeds) for _, part in parts])
+    lines, cells = [], [cell for evidence in judged for cell in evidence.cells]
+    for n, claim in enumerate(claims.claims):
+        found = [evidence for (claim_index, _), evidence in zip(parts, judged, strict=True) if claim_index == n]
+        beside = [weigh(part, rows, choice, claims.seeds) for part in claim.beside if _chosen(part, choice)]
+        cells += [cell for evidence in beside for cell in evidence.cells]
+        if found or beside:  # else of another task than those that were chosen
+            lines += _claim_lines(n + 1, claim.says, found, beside, claims.seeds)
     notes = [
         setting_note(cells),
-        f"a difference counts if p < {LEVEL:g} (not corrected for their number), its absence with {claims.seeds} seeds",
+        f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
+        holm_note(evidence.comparison for evidence in judged),
     ]
     notes += [*claims.notes, *legend(cells), *rows.notes()]
-    return cells, Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes)
+    return cells, Section(Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes))
+
+
+def _claim_lines(number: int, says: str, found: list[Evidence], beside: list[Evidence], seeds: int) -> list[list[str]]:
+    """The claim with its verdict, and below it its parts where there is more than one."""
+    verdicts = [verdict(evidence, seeds) for evidence in found]
+    alone = len(found) == 1 and not beside
+    lines = [[str(number), says, _text(found[0]) if alone else "", together(verdicts)]]
+    if not alone:
+        lines += [["", one.part.label, _text(one), decided] for one, decided in zip(found, verdicts, strict=True)]
+    uncorrected = [replace(one, comparison=replace(one.comparison, adjusted=None)) for one in beside]
+    return lines + [["", one.part.label, _text(one), NO_VERDICT] for one in uncorrected]
 
 
 def _chosen(part: Part, choice: Choice) -> bool:
@@ -149,6 +171,5 @@ def _text(evidence: Evidence) -> str:
     sides = [
         f"{statistics.fmean(x.values()):.2f} ({len(x)})" if x else "missing" for x in (evidence.high, evidence.low)
     ]
-    marks = "".join(sorted({mark for cell in evidence.cells for mark in cell.marks}))
     found = "" if evidence.comparison.why == "missing" else f": {evidence.comparison}"
-    return f"{' against '.join(sides)}{f' [{marks}]' if marks else ''}{found}"
+    return f"{' against '.join(sides)}{marks_text(*evidence.cells)}{found}"

@@ -1,4 +1,4 @@
-"""``python -m experiments.table3``: print a table, or the runs that it lacks, or make them."""
+"""``python -m experiments.table3``: print a table, list its missing runs, or run them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ import sys
 from pathlib import Path
 
 from elmo_tasks.errors import UserError, end_quietly
-from elmo_tasks.report.document import renew
-from elmo_tasks.report.outputs import ELSEWHERE, figure_files
-from elmo_tasks.report.wandb_report import log_files
-from elmo_tasks.results import write_bytes
+from elmo_tasks.render.output import write
+from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
-from elmo_tasks.tables.fill import Filled, fill
+from elmo_tasks.tables.fill import FilledTable, fill
 from elmo_tasks.tables.jobs import run_jobs
-from elmo_tasks.tables.pages import all_files, draw_all, html_page, latex_files, markdown_text
 from elmo_tasks.tables.plan import Job, plan
 from elmo_tasks.tables.request import Request, read_request, refuse_declared
-from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.settings import NO_ROOT
 
 
@@ -47,46 +43,19 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
         the exit status: 1 if something is still missing after a run.
     """
     refuse_declared(declarations, request.choice.overrides)
-    filled, jobs = _look(declarations, request)
+    rows, filled, jobs = _look(declarations, request)
     if request.missing:
         commands = [job.command(request.extra, request.launcher) for job in jobs]
         print("\n".join(commands or ["nothing is missing"]), flush=True)
         return 0
     if request.run:
-        filled, jobs = _run_all(declarations, jobs, request)
-    if not _write(filled, request):
-        print(markdown_text(filled), flush=True)
+        rows, filled, jobs = _run_all(declarations, jobs, request)
+    write([one.section for one in filled], rows, request.wanted)
     return 1 if request.run and jobs else 0
 
 
-def _write(filled: list[Filled], request: Request) -> bool:
-    """What was asked for, if anything was; everything is rendered before anything is written."""
-    files: dict[Path, bytes] = {}
-    drawings = draw_all(filled) if request.html or request.figures else {}
-    if request.html:
-        files[request.html] = html_page(filled, drawings, request.folders).encode("utf-8")
-    if request.latex:
-        tables = latex_files([one.grid for one in filled])
-        files |= {request.latex / name: content.encode("utf-8") for name, content in tables.items()}
-    if request.figures:
-        if not drawings:
-            raise UserError(f"--figures: {filled[0].grid.title}: no figure is declared, or there is no row to draw")
-        files |= {request.figures / name: content for name, content in figure_files([*drawings.values()]).items()}
-    if request.into:
-        text = renew(request.into.read_text("utf-8"), markdown_text(filled), "tables")
-        files[request.into] = text.encode("utf-8")
-    for path, content in files.items():
-        write_bytes(path, content, remedy=ELSEWHERE)
-        print(path)
-    if request.wandb:
-        rows = {run_id for one in filled for cell in one.cells for run_id in cell.run_ids}
-        whole = all_files(filled, request.folders)
-        print(log_files(whole, request.wandb, name=request.name, n_runs=len(rows)))
-    return bool(files or request.wandb)
-
-
-def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list[Filled], list[Job]]:
-    """What the rows say now, and what they lack if that was asked.
+def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows, list[FilledTable], list[Job]]:
+    """The tables filled from the rows, and the missing runs if they were asked for.
 
     Raises:
         UserError: if none of the declarations has a line of the chosen tasks.
@@ -95,28 +64,29 @@ def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[list
     filled = [fill(declared, rows, request.choice) for declared in declarations]
     cells = [cell for one in filled for cell in one.cells]
     if not cells:
-        titles = "; ".join(one.grid.title for one in filled)
+        titles = "; ".join(one.section.grid.title for one in filled)
         raise UserError(f"tasks={','.join(sorted(request.choice.tasks))}: no line of that task in: {titles}")
+    filled = [one for one in filled if one.cells]
     if not request.missing and not request.run:
-        return filled, []
-    return filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
+        return rows, filled, []
+    return rows, filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
 
 
 def _run_all(
     declarations: tuple[Declaration, ...], jobs: list[Job], request: Request
-) -> tuple[list[Filled], list[Job]]:
-    """Make the runs, and those that can be asked for only when others have ended; each is tried once."""
+) -> tuple[Rows, list[FilledTable], list[Job]]:
+    """Run the jobs, and those that can be planned only when others have ended; each is tried once."""
     tried = list[Job]()
     while True:
         _run([job for job in jobs if job not in tried], request)
         tried += jobs
-        filled, jobs = _look(declarations, request)
+        rows, filled, jobs = _look(declarations, request)
         if all(job in tried for job in jobs):
-            return filled, jobs
+            return rows, filled, jobs
 
 
 def _run(jobs: list[Job], request: Request) -> None:
-    """Make some runs.
+    """Run some jobs.
 
     Raises:
         UserError: if it was not said where the data are.

@@ -1,29 +1,20 @@
-"""Numbers of figures, out of filled tables and of training; ``report/series.py`` has the panels, curves and points."""
+"""Numbers of figures, from filled tables and from training curves; ``render/series.py`` has panels and points."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from elmo_tasks.report.series import Curve, Panel, Point, gap, point
+from elmo_tasks.render.series import Curve, Pair, Panel, Point, gap, point
+from elmo_tasks.rows.parts import CurvePoint
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.measure import Measured
-from elmo_tasks.tables.rows import Row
+from elmo_tasks.tables.measure import MeasuredTable
 
 
-class Scored(NamedTuple):
-    """A dev score during training."""
-
-    epoch: int
-    step: int
-    score: float
+def curve_of(row: Row) -> tuple[CurvePoint, ...]:
+    """The dev scorings of a run, in order; none where nothing was trained."""
+    return () if row.training is None else row.training.curve
 
 
-def scores_of(row: Row) -> list[Scored]:
-    """The dev scores of a run, in order; an ensemble has none."""
-    return [Scored(at["epoch"], at["step"], float(at["dev"][row["metric"]])) for at in row.get("curve", ())]
-
-
-def panels_of(measured: Measured) -> list[Panel]:
+def panels_of(measured: MeasuredTable) -> list[Panel]:
     """A panel for each group of lines with a place on the axis, in it a curve for each column of scores."""
     panels = []
     for group in dict.fromkeys(line.curve for line in measured.lines if line.x is not None):
@@ -40,6 +31,18 @@ def panels_of(measured: Measured) -> list[Panel]:
     return panels
 
 
+def pairs_of(measured: MeasuredTable) -> list[Pair]:
+    """Both ends of the first gain of each line whose two cells may be compared."""
+    (gain, *_) = measured.table.gains()
+    pairs = []
+    for line in measured.lines:
+        over, of = measured.cells[line.label, gain.over], measured.cells[line.label, gain.of]
+        if measured.gain(line, gain) is not None:
+            baseline, elmo = (point(0, [*cell.values.values()]) for cell in (over, of))
+            pairs.append(Pair(line.label, baseline, elmo, over.rising or of.rising))
+    return pairs
+
+
 def _along(cells: dict[float, Cell]) -> list[Point]:
     """Points from the first cell with rows to the last one, with a gap at each between them that has none."""
     found = [x for x, cell in cells.items() if cell.rows]
@@ -53,20 +56,27 @@ def training_panels(title: str, cells: dict[str, Cell]) -> list[Panel]:
     """Mean dev score by epoch of some settings, each as far as every seed has come."""
     curves = []
     for label, cell in cells.items():
-        runs = [scores for row in cell.rows.values() if (scores := scores_of(row))]
-        together = zip(*runs, strict=False)
-        points = [point(at[0].epoch, [scored.score for scored in at]) for at in together]
-        curves += _curves(label, [cell], points)
+        curves += _curves(label, [cell], mean_curve([*cell.rows.values()]))
     return _panels(title, curves)
 
 
-def _curves(label: str, cells: list[Cell], points: list[Point]) -> list[tuple[str, Curve]]:
-    """The curve with its metric, if it has points."""
-    if not points:
+def mean_curve(rows: list[Row]) -> list[Point]:
+    """Mean dev score at the end of each epoch that all runs reached: patience ends some runs sooner than others."""
+    runs = [{p.epoch: p.dev[row.metric.name] for p in curve_of(row)} for row in rows if curve_of(row)]
+    if not runs:
         return []
-    (row, *_) = cells[0].rows.values()
-    return [(row["metric"], Curve(label, cells[0].setting.config["elmo"]["placement"], points))]
+    return [point(epoch, [run[epoch] for run in runs]) for epoch in sorted(set.intersection(*map(set, runs)))]
 
 
-def _panels(title: str, curves: list[tuple[str, Curve]]) -> list[Panel]:
-    return [Panel(title, curves[0][0], [curve for _, curve in curves])] if curves else []
+def _curves(label: str, cells: list[Cell], points: list[Point]) -> list[tuple[Cell, Curve]]:
+    """The curve with a cell of its own, if it has points."""
+    return [(cells[0], Curve(label, cells[0].setting.config["elmo"]["placement"], points))] if points else []
+
+
+def _panels(title: str, curves: list[tuple[Cell, Curve]]) -> list[Panel]:
+    if not curves:
+        return []
+    cell = curves[0][0]
+    (row, *_) = cell.rows.values()
+    tags = {"task": row.task, "data": row.data.name, "scale": row.scale}
+    return [Panel(title, row.metric.name, [curve for _, curve in curves], tags)]

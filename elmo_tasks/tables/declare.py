@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from elmo_tasks.rows.fields import Split
+from elmo_tasks.tables.declare_claims import Claims
+
 
 @dataclass(frozen=True)
 class Line:
@@ -22,7 +25,7 @@ class Line:
     label: str
     overrides: tuple[str, ...]
     paper: str = ""
-    split: str | None = None
+    split: Split | None = None
     members: int = 0
     x: float | None = None
     curve: str = ""
@@ -36,7 +39,7 @@ class Column:
         label: as printed.
         overrides: what is set beside the line's own.
         paper: key of the value in the line's section of ``paper.yaml``.
-        ensemble: the mean of the line's members in place of the mean of their scores.
+        ensemble: the score of the averaged members instead of the mean of their scores.
     """
 
     label: str
@@ -53,7 +56,7 @@ class Gain:
         label: as printed.
         of: label of the column that is to be better.
         over: label of the column that it is compared with.
-        relative: percent of the error that is gone (of 100 minus the score) in place of points.
+        relative: percent of the error that is gone (of 100 minus the score) instead of points.
         paper: as in :class:`Column`.
     """
 
@@ -86,17 +89,19 @@ class Table:
         compare: pairs of column labels whose difference is tested, beside those of the gains.
         notes: to be printed below it.
         axis: what the lines' x is, where they make curves: ``share`` (percent) or ``lambda``.
+        chart: whether the first gain is drawn as a chart of its two columns.
     """
 
     title: str
     lines: tuple[Line, ...]
     columns: tuple[Column | Gain | Quote, ...]
-    split: str = "dev"
+    split: Split = "dev"
     paper: str = ""
     seeds: int = 5
     compare: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     axis: str = ""
+    chart: bool = False
 
     def scores(self) -> tuple[Column, ...]:
         """The columns whose cells come from rows."""
@@ -173,72 +178,18 @@ class FineTuning:
 
 
 @dataclass(frozen=True)
-class Score:
-    """The score of one setting."""
-
-    overrides: tuple[str, ...]
-    split: str = "dev"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What one setting is above another with the same seed."""
-
-    of: Score
-    over: Score
-
-
-@dataclass(frozen=True)
-class BestEpoch:
-    """The epoch of a setting's best dev score."""
-
-    of: Score
-
-
-@dataclass(frozen=True)
-class PassingEpoch:
-    """The first epoch at which a setting is above another one's best dev score with the same seed."""
-
-    of: Score
-    best_of: Score
-
-
-Quantity = Score | Difference | BestEpoch | PassingEpoch
-
-
-@dataclass(frozen=True)
-class Part:
-    """One inequality: ``high`` is above ``low``."""
-
-    label: str
-    high: Quantity
-    low: Quantity
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, reproduced if every part of it is.
+class Everything:
+    """All that some rows measured, whatever it is: one section of a report.
 
     Args:
-        says: the statement, in our words.
-        parts: inequalities.
-        beside: inequalities that are shown and have no part in the verdict, such as those of an exception that the
-            paper makes: that two settings are equal is not shown by a test that finds no difference.
+        part: a key of ``everything.PARTS``.
     """
 
-    says: str
-    parts: tuple[Part, ...]
-    beside: tuple[Part, ...] = ()
+    part: str
+
+    @property
+    def title(self) -> str:
+        return self.part
 
 
-@dataclass(frozen=True)
-class Claims:
-    """A list of claims and how many seeds each setting should have."""
-
-    title: str
-    claims: tuple[Claim, ...]
-    seeds: int = 5
-    notes: tuple[str, ...] = ()
-
-
-Declaration = Table | Race | Weights | FineTuning | Claims
+Declaration = Table | Race | Weights | FineTuning | Claims | Everything

@@ -5,25 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from elmo_tasks.report.grid import Grid
+from elmo_tasks.render.grid import Grid
+from elmo_tasks.render.sections import Section
+from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import FineTuning, Line
 from elmo_tasks.tables.measure import Choice, compare_cells, find, paper_value, shown, tasks_of
-from elmo_tasks.tables.render import beside, cell_text, legend, setting_note
-from elmo_tasks.tables.rows import Row, Rows
 from elmo_tasks.tables.settings import setting
-from elmo_tasks.tables.significance import Comparison
+from elmo_tasks.tables.significance import Comparison, corrected
+from elmo_tasks.tables.texts import beside, cell_text, holm_note, legend, marks_text, setting_note
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
 
-def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[list[Cell], Grid]:
+def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
     """Cells and table of a fine-tuning.
 
-    A task's runs with the fine-tuned biLM name its folder, so that they can be asked for when it has been trained and
-    is here.
+    A task's runs with the fine-tuned biLM name its folder, so that they can be planned once it has been trained and
+    its files are there.
     """
-    lines, cells, tests = [], list[Cell](), []
+    lines, cells, tests = [], list[Cell](), dict[str, Comparison]()
     for line in shown(declared.lines, choice):
         (task,) = tasks_of(line.overrides)
         overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
@@ -36,22 +38,28 @@ def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[l
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         if after is not None and after.rows and before.rows:
-            tests.append(f"{line.label}, after against before: {_comparison(before, after)}")
+            tests[line.label] = _comparison(before, after)
     notes = [
-        setting_note(cell for cell in cells if "elmo" in cell.setting.config["task"]),
+        setting_note(cell for cell in cells if cell.setting.kind != "language_model"),
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
         "score of the task on its development set, mean ± standard deviation over seeds (how many)",
     ]
-    return cells, Grid(declared.title, HEADER, lines, [*notes, *declared.notes, *tests, *legend(cells), *rows.notes()])
+    compared = corrected([*tests.values()])
+    notes += [
+        *declared.notes,
+        *(f"{label}, after against before: {c}" for label, c in zip(tests, compared, strict=True)),
+    ]
+    notes += [holm_note(compared)] if any(comparison.p is not None for comparison in compared) else []
+    return cells, Section(Grid(declared.title, HEADER, lines, [*notes, *legend(cells), *rows.notes()]))
 
 
 def _after(line: Line, task: str, tuned: Row | None, rows: Rows, choice: Choice, seeds: int) -> Cell | None:
-    """The task's runs with the biLM that a run left behind."""
-    if tuned is None:
+    """The task's runs with the biLM that a run exported."""
+    if tuned is None or tuned.language_model is None:
         return None
-    name = f"{tuned['config']['bilm']['name']}_{task}"
-    overrides = (*line.overrides, f"bilm.name={name}", f"bilm.path={tuned['exported']['folder']}")
-    return find(rows, choice, overrides, split="dev", seeds=seeds, bilm=tuned["exported"]["digest"])
+    exported = tuned.language_model.exported
+    overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", f"bilm.path={exported.folder}")
+    return find(rows, choice, (*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
 
 
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
@@ -59,10 +67,11 @@ def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
     if not lm.rows:
         return [f"missing{beside(None, paper)}" for paper in papers]
     row = lm.rows[1]
-    found = [row["before"]["perplexity"], row["scores"]["dev"]["perplexity"]]
-    marks = f" [{''.join(lm.marks)}]" if lm.marks else ""
-    # without the difference to the paper: perplexities of two vocabularies are not to be compared
-    return [f"{ours:.1f}{marks}{beside(None, paper)}" for ours, paper in zip(found, papers, strict=True)]
+    before = None if row.language_model is None else row.language_model.before
+    found = ["-" if before is None else f"{before[row.metric.name]:.1f}", f"{row.score:.1f}"]
+    marks = marks_text(lm)
+    # without the difference to the paper: perplexities of two vocabularies cannot be compared
+    return [f"{ours}{marks}{beside(None, paper)}" for ours, paper in zip(found, papers, strict=True)]
 
 
 def _scores(before: Cell, after: Cell | None) -> list[str]:

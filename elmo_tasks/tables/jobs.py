@@ -1,4 +1,4 @@
-"""Making runs: each in a process of its own, some at a time, with a log each."""
+"""Start runs: each in its own process with its own log, a few at a time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pathlib import Path
 from types import FrameType
 
 from elmo_tasks.tables.plan import Job
-from elmo_tasks.tables.settings import REPO
 
-PROGRAM = (sys.executable, str(REPO / "run.py"))
+PROGRAM = (sys.executable, "-m", "elmo_tasks.cli.run")
 _PAUSE = 0.1  # seconds between two looks at the processes
 
 
@@ -32,8 +31,8 @@ def run_jobs(
 ) -> list[Job]:
     """Run all jobs; one that fails does not stop the others.
 
-    A run that was killed leaves no row and is taken up where its state was last saved when it is run again; so ending
-    this process loses nothing. Ctrl-C and SIGTERM end its runs too; killed by SIGKILL, it leaves them to their end.
+    A run that was killed leaves no row; run again, it is resumed where its state was last saved, so that ending this
+    process loses nothing. Ctrl-C and SIGTERM end its runs too; after SIGKILL they go on by themselves.
 
     Args:
         jobs: from :func:`~elmo_tasks.tables.plan.plan`; ensembles start when all the others have ended.
@@ -73,7 +72,7 @@ def _start(job: Job, logs: Path, extra: tuple[str, ...], launcher: tuple[str, ..
 
 
 def _report(one: _Running, *, done: int, n: int) -> None:
-    """A line for a job that has ended."""
+    """Print a line for a job that has ended."""
     seconds = f"{time.monotonic() - one.start:.0f} s"
     if one.process.returncode == 0:
         print(f"[{done}/{n}] {one.job.name}: {seconds}", flush=True)
@@ -88,9 +87,11 @@ def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the processes that are running, then this one."""
 
     def end(number: int, frame: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        print(f"{name}: the runs save their state; give the same command again to go on", file=sys.stderr, flush=True)
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -98,4 +99,5 @@ def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
             one.process.terminate()
         for one in running:
             one.process.wait()
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

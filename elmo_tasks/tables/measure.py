@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.report.figures import AXES
+from elmo_tasks.render.figures import AXES
+from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.fields import Split
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import Column, Gain, Line, Table
 from elmo_tasks.tables.paper import Value, value
-from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.settings import setting
 from elmo_tasks.tables.significance import Comparison, compare
 
@@ -30,7 +31,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTable:
     """A table and its cells.
 
     Args:
@@ -68,7 +69,7 @@ def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
     """Why the rows of some cells must not be compared; nothing if they may.
 
     Args:
-        cells: those without rows, and without a biLM, are no hindrance.
+        cells: those without rows, and those without a biLM, do not count.
         other_bilm: whether the biLM's weights are what is compared.
     """
     if not same_data(*cells):
@@ -83,7 +84,7 @@ def same_data(*cells: Cell) -> bool:
     return len({cell.data_digest for cell in cells if cell.rows}) < 2
 
 
-def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
+def measure(table: Table, rows: Rows, choice: Choice) -> MeasuredTable:
     """Find the cells of a table.
 
     Raises:
@@ -97,7 +98,7 @@ def measure(table: Table, rows: Rows, choice: Choice) -> Measured:
         for line in lines
         for column in table.scores()
     }
-    return Measured(table, lines, cells)
+    return MeasuredTable(table, lines, cells)
 
 
 def shown(lines: tuple[Line, ...], choice: Choice) -> tuple[Line, ...]:
@@ -110,15 +111,15 @@ def find(
     choice: Choice,
     overrides: tuple[str, ...],
     *,
-    split: str,
+    split: Split,
     seeds: int,
     ensemble: bool = False,
     paper: Value | None = None,
     bilm: str | None = None,
 ) -> Cell:
-    """The cell of a setting; a number of seeds (or members) on the command line stands above the declared one.
+    """The cell of a setting; a number of seeds (or members) on the command line replaces the declared one.
 
-    A setting in which nothing is trained, such as the nearest sense means, has no chance in it: one seed is all.
+    A setting in which nothing is trained, such as the nearest sense means, is deterministic: one seed is all.
 
     Raises:
         UserError: for an unknown key or value of the configuration, and for an ensemble of one.
@@ -126,12 +127,10 @@ def find(
     n = choice.seeds or seeds
     if ensemble and n < 2:
         raise UserError(f"seeds={n}: an ensemble has two or more members")
-    of_cell = setting((*choice.overrides, *overrides))
-    if not of_cell.trains:
+    asked = setting((*choice.overrides, *overrides))
+    if not asked.trains:
         n = 1
-    return find_cell(
-        rows, of_cell, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper, bilm=bilm
-    )
+    return find_cell(rows, asked, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper, bilm=bilm)
 
 
 def paper_value(section: str, line: Line, key: str) -> Value | None:

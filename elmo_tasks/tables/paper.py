@@ -11,9 +11,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.tables.settings import REPO
+from elmo_tasks.places import EXPERIMENTS
 
-PAPER = REPO / "experiments" / "paper.yaml"
+PAPER = EXPERIMENTS / "paper.yaml"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The runs that some cells still lack, as command lines."""
+"""The missing runs of table cells, as command lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_tasks.identity import slug
+from elmo_tasks.configuration.identity import slug
+from elmo_tasks.places import HOME
+from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.at_hand import bundled_at_hand
 from elmo_tasks.tables.cells import Cell, find_cell
-from elmo_tasks.tables.rows import Rows
 from elmo_tasks.tables.settings import Setting
+
+PROGRAM = ("python", "run.py") if (HOME / "run.py").is_file() else ("elmo-tasks", "run")
+"""How a person starts a run: in a clone, or with an installed package."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +25,9 @@ class Job:
     Args:
         setting: whose overrides it has.
         seeds: to be run (more than one with a launcher only), or the ensemble's members.
-        ensemble: whether finished runs are averaged in place of a training.
+        ensemble: whether finished runs are averaged, and nothing is trained.
         test: whether the test set is to be scored too.
-        force: whether finished runs are repeated, since an ensemble needs their weights and these are gone.
+        force: whether finished runs are repeated, since an ensemble needs their weights and these were deleted.
     """
 
     setting: Setting
@@ -47,12 +51,12 @@ class Job:
         return [*(["-m", *launcher] if launcher else []), *self.setting.overrides, which, *flags, *extra]
 
     def command(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> str:
-        """As a shell takes it."""
-        return shlex.join(["python", "run.py", *self.arguments(extra, launcher)])
+        """The command line, quoted for a shell."""
+        return shlex.join([*PROGRAM, *self.arguments(extra, launcher)])
 
 
 def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:
-    """What has to be run so that no seed of any cell is due; ensembles stand last, behind their members.
+    """What has to be run so that no seed of any cell is due; ensembles stand last, after their members.
 
     Args:
         cells: of one table or more; a run that several of them need is one job.
@@ -82,8 +86,8 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
 
 
 def due(cell: Cell) -> tuple[int, ...]:
-    """Seeds (0 for an ensemble) that a run of today would bring: those without a row, and all of them if the rows are
-    of weights that were bundled under the biLM's name before.
+    """Seeds (0 for an ensemble) that have to be run: those without a row, and all of them if the rows are of weights
+    that were bundled under the biLM's name before.
     """
     if not cell.rows or bundled_at_hand(cell.setting) in (None, cell.bilm_digest):
         return cell.missing
@@ -91,13 +95,13 @@ def due(cell: Cell) -> tuple[int, ...]:
 
 
 def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
-    """Runs without row or weights here; whether a finished row is in the way."""
+    """Seeds whose row or weights are missing; whether a finished row exists all the same."""
     members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)
     to_be_made = due(members)
     runs = Path(cell.setting.config["paths"]["outputs"]) / "runs"
     wanted = {}
     for seed in cell.seeds:
-        run_id = "" if seed in to_be_made else members.rows[seed]["run_id"]
+        run_id = "" if seed in to_be_made else members.rows[seed].run_id
         has_row = (store / f"{run_id}.json").is_file()
         if cell.needs_weights or not (has_row and (runs / run_id / "model.safetensors").is_file()):
             wanted[seed] = has_row

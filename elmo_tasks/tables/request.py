@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import CONF, EXPERIMENTS
+from elmo_tasks.render.output import Wanted, add_options
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import REPO, check_launcher, setting
+from elmo_tasks.tables.settings import check_launcher, setting
 
-COMMITTED = REPO / "experiments" / "rows"
+COMMITTED = EXPERIMENTS / "rows"
 
 _EPILOG = """
 overrides are those of run.py and hold for all cells (scale=paper bilm=original bilm.path=DIR data=sample ...);
 data=local unless another one is given. Besides them:
   rows=A,B       folders of rows that are read; new ones are written into the last
                  (experiments/rows and the configuration's results.dir)
-  seeds=N        the seeds 1 to N in place of the declared number
+  seeds=N        the seeds 1 to N instead of the declared number
   tasks=A,B      these tasks' lines only
   fraction=X     data.fraction=X
   hydra/launcher=NAME hydra.launcher.KEY=VALUE   with --run: the seeds of a setting as one sweep through this launcher
@@ -28,7 +30,7 @@ data=local unless another one is given. Besides them:
 
 @dataclass(frozen=True)
 class Request:
-    """A command line, read."""
+    """A parsed command line."""
 
     choice: Choice
     folders: tuple[Path, ...]
@@ -37,16 +39,11 @@ class Request:
     missing: bool
     run: bool
     at_a_time: int
-    name: str = "tables"
-    html: Path | None = None
-    latex: Path | None = None
-    figures: Path | None = None
-    wandb: str | None = None
-    into: Path | None = None
+    wanted: Wanted
 
 
 def read_request(arguments: list[str], name: str = "tables") -> Request:
-    """Read a command line.
+    """Parse a command line.
 
     Args:
         arguments: what follows ``python -m experiments.NAME``.
@@ -61,11 +58,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     parser.error = _refuse  # type: ignore[method-assign]
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--missing", action="store_true", help="print the commands that are still to be run")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page, with every run")
-    parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write LaTeX (packages: README)")
-    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
-    parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
-    parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write Markdown between its markers for tables")
+    add_options(parser)
     what.add_argument("--run", action="store_true", help="run them; run again, it does what is left")
     parser.add_argument(
         "-j",
@@ -156,19 +149,14 @@ def _request(read: argparse.Namespace, name: str) -> Request:
         missing=read.missing,
         run=read.run,
         at_a_time=read.j,
-        name=name,
-        html=read.html,
-        latex=read.latex,
-        figures=read.figures,
-        wandb=read.wandb,
-        into=read.into,
+        wanted=Wanted.from_options(name, read),
     )
 
 
 def _tasks(text: str | None) -> frozenset[str]:
     if text is None:
         return frozenset()
-    known = {path.stem for path in (REPO / "conf" / "task").glob("*.yaml")}
+    known = {path.stem for path in (CONF / "task").glob("*.yaml")}
     for name in text.split(","):
         if name not in known:
             raise UserError(f"tasks={text}: no task {name!r}; there are {', '.join(sorted(known))}")

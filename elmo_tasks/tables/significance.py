@@ -1,15 +1,18 @@
-"""Whether a difference between two settings is more than the seeds' spread."""
+"""Significance tests of the difference between two settings over seeds."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scipy import stats
 
 FEWEST = 3
-"""Seeds of a setting below which nothing is tested."""
+"""Minimum number of seeds of a setting for a test."""
+
+CONFIDENCE = 0.95
+"""Confidence level of the interval beside each difference."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Comparison:
         test: its name; empty if there was none.
         t: the statistic.
         p: two-sided.
+        adjusted: ``p`` after the correction for the number of comparisons (see :func:`corrected`).
+        interval: of the difference, with 95 % confidence.
         n: seeds on either side (the same ones where the test is paired).
         why: no test, if there was none.
         base: mean of the second side, on the seeds that were compared.
@@ -31,6 +36,8 @@ class Comparison:
     test: str = ""
     t: float | None = None
     p: float | None = None
+    adjusted: float | None = None
+    interval: tuple[float, float] | None = None
     n: tuple[int, int] = (0, 0)
     why: str = ""
     base: float | None = None
@@ -38,16 +45,19 @@ class Comparison:
 
     @property
     def seeds(self) -> str:
-        """On which seeds the difference was taken, to stand behind it; nothing if on all."""
+        """On which seeds the difference was taken; nothing if on all."""
         return f" on the {self.n[0]} shared seeds" if self.partial else ""
 
     def __str__(self) -> str:
         if self.difference is None:
             return self.why
-        if self.p is None:
+        if self.p is None or self.interval is None:
             return f"{self.difference:+.2f}{self.seeds} ({self.why})"
         n = f"n = {self.n[0]}" if self.test.startswith("paired") else f"n = {self.n[0]} and {self.n[1]}"
-        return f"{self.difference:+.2f}{self.seeds} ({self.test}, t = {self.t:.2f}, p = {self.p:.3g}, {n} seeds)"
+        low, high = self.interval
+        p = f"p = {self.p:.3g}" + ("" if self.adjusted is None else f", Holm {self.adjusted:.3g}")
+        effect = f"{self.difference:+.2f}, 95 % CI {low:+.2f} to {high:+.2f}{self.seeds}"
+        return f"{effect} ({self.test}, t = {self.t:.2f}, {p}, {n} seeds)"
 
 
 def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
@@ -67,8 +77,24 @@ def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
         return replace(found, why=f"too few seeds for a test: {n[0]} and {n[1]}")
     if _no_spread(left, right, paired=paired):
         return replace(found, why="no spread over seeds to test against")
-    t, p = stats.ttest_rel(left, right) if paired else stats.ttest_ind(left, right, equal_var=False)
-    return replace(found, test="paired t-test" if paired else "Welch's t-test", t=float(t), p=float(p))
+    result = stats.ttest_rel(left, right) if paired else stats.ttest_ind(left, right, equal_var=False)
+    low, high = result.confidence_interval(CONFIDENCE)
+    test = "paired t-test" if paired else "Welch's t-test"
+    t, p = float(result.statistic), float(result.pvalue)
+    return replace(found, test=test, t=t, p=p, adjusted=p, interval=(float(low), float(high)))
+
+
+def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of one table, their p adjusted for how many were tested (Holm, 1979).
+
+    The smallest of m values is multiplied by m, the next one by m - 1, and so on; none may fall below an earlier one.
+    """
+    tested = sorted((one.p, i) for i, one in enumerate(comparisons) if one.p is not None)
+    found, largest = list(comparisons), 0.0
+    for rank, (p, i) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - rank)))
+        found[i] = replace(found[i], adjusted=largest)
+    return found
 
 
 def _no_spread(left: list[float], right: list[float], *, paired: bool) -> bool:

@@ -175,7 +175,7 @@ def test_batches_keep_their_bound_and_lose_no_row(monkeypatch):
     assert all(len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= 30 for rows in batches)
 
 
-def test_a_very_long_sentence_is_run_in_stretches_without_a_trace(tiny_bilm, monkeypatch):
+def test_a_very_long_sentence_is_run_in_blocks_with_the_same_result(tiny_bilm, monkeypatch):
     sentences = [[f"w{k % 17}" for k in range(150)], *SENTENCES]
     expected = tiny_bilm.layers(sentences)
     seen, forward = [], ProjectedLSTM.forward
@@ -290,10 +290,10 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
     torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)
 
 
-def test_the_first_words_that_lose_their_end_are_warned_of_once(tiny_bilm, tmp_path, recwarn):
+def test_the_first_truncated_words_are_warned_of_once(tiny_bilm, tmp_path, recwarn):
     tiny_bilm.layers([["a" * 48]])
     assert not recwarn.list
-    with pytest.warns(UserWarning, match=r"^words longer than 48 bytes, .*: 2, such as 'bbb") as caught:
+    with pytest.warns(UserWarning, match=r"^words longer than 48 bytes are truncated: 2, such as 'bbb") as caught:
         tiny_bilm.layers([["b" * 60, "a"], ["c" * 49, "b" * 60]])
     assert caught[0].filename == __file__
     tiny_bilm.layers([["d" * 60]])

@@ -3,7 +3,7 @@ from unicodedata import normalize
 import pytest
 import torch
 
-from elmo_tasks.bilm.chars import character_id_table, character_ids, remark_on_cut
+from elmo_tasks.nn.characters import character_id_table, character_ids, remark_on_truncated
 
 # bilm-tf: 256 begin of sentence, 257 end of sentence, 258 begin of word, 259 end of word, 260 filling; all plus one
 
@@ -49,17 +49,17 @@ def test_spellings_that_mean_more_than_letters_are_kept(word):
 def test_words_that_lose_their_end_are_named_once_in_order():
     longest, korean = "a" * 48, "한" * 16
     words = ["b" * 49, longest, "é" * 25, korean, normalize("NFD", korean), korean + "a", "b" * 49, "é" * 24, "short"]
-    assert remark_on_cut(words) == f"words longer than 48 bytes, which lose their end: 3, such as '{'b' * 49}'"
-    assert remark_on_cut(words[1:]) == f"words longer than 48 bytes, which lose their end: 3, such as '{'é' * 25}'"
-    assert remark_on_cut([longest, korean, "é" * 24]) == ""
+    assert remark_on_truncated(words) == f"words longer than 48 bytes are truncated: 3, such as '{'b' * 49}'"
+    assert remark_on_truncated(words[1:]) == f"words longer than 48 bytes are truncated: 3, such as '{'é' * 25}'"
+    assert remark_on_truncated([longest, korean, "é" * 24]) == ""
 
 
 @pytest.mark.parametrize("letter", ["\u0958", "\ufb2c", "\U0001d160"])
 def test_a_short_word_whose_letters_grow_when_composed_loses_its_end_too(letter):
     n = 48 // len(normalize("NFC", letter).encode())
     assert len(letter * (n + 1)) <= 12
-    assert remark_on_cut([letter * n]) == ""
-    assert remark_on_cut([letter * (n + 1)])
+    assert remark_on_truncated([letter * n]) == ""
+    assert remark_on_truncated([letter * (n + 1)])
 
 
 def test_lone_surrogates_are_left_out():

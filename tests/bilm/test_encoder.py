@@ -75,8 +75,8 @@ def test_chunks_of_words_change_nothing(encoder, monkeypatch):
     whole = encoder.encode(words)
     monkeypatch.setattr(encoder_module, "_CHUNK_FLOATS", 2_000)
     sizes = []
-    inner = encoder._encode
-    monkeypatch.setattr(encoder, "_encode", lambda ids: sizes.append(ids.shape) or inner(ids))
+    inner = encoder.convolve
+    monkeypatch.setattr(encoder, "convolve", lambda ids: sizes.append(ids.shape) or inner(ids))
     torch.testing.assert_close(encoder.encode(words), whole, rtol=0, atol=1e-10)
     assert sum(rows for rows, _ in sizes) == len(words)
     assert len(sizes) > 10

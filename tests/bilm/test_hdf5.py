@@ -2,7 +2,7 @@ import h5py
 import numpy as np
 import pytest
 
-from elmo_tasks.bilm.hdf5 import _Patient, new_file
+from elmo_tasks.bilm.hdf5 import _DeferredErrors, new_file
 from elmo_tasks.errors import UserError
 
 ARRAY = np.arange(30_000, dtype=np.float32).reshape(100, 300)
@@ -40,10 +40,10 @@ def test_a_disk_that_is_full_when_the_file_is_closed_is_noticed(tmp_path, limite
 
 
 def test_a_disk_without_room_for_the_end_is_noticed(tmp_path, limited):
-    with _Patient(tmp_path / "out", "w+") as file, limited(10):
+    with _DeferredErrors(tmp_path / "out", "w+") as file, limited(10):
         assert file.truncate(100) == 100
         with pytest.raises(OSError, match="File too large"):
-            file.complain()
+            file.raise_error()
 
 
 def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path):

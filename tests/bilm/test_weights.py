@@ -212,7 +212,7 @@ def test_a_value_that_is_not_finite_is_refused(folder, bad):
 @pytest.mark.parametrize("text", ["", "{", "lstm: 1"])
 def test_options_that_are_no_json_are_refused(folder, text):
     (folder / "options.json").write_text(text)
-    assert f"{folder / 'options.json'}: cannot be read" in refusal(folder)
+    assert f"{folder / 'options.json'}: not JSON" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["[1]", "3"])

@@ -1,8 +1,9 @@
 """What every task model promises. A task is found by its file in conf/task: a new one is covered from its first day."""
 
 import copy
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmo_tasks.assembly import build_data, build_elmo, build_model, build_module, make
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.store import LayerStore
-from elmo_tasks.build import build_data, build_elmo, build_model, build_module
-from elmo_tasks.config import validate
+from elmo_tasks.configuration.validate import validate
+from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.module import TaskData
-from elmo_tasks.data.source import DocumentReader
+from elmo_tasks.store.store import LayerStore
 
 CONF = Path(__file__).parents[2] / "conf"
 TASKS = [path.stem for path in sorted((CONF / "task").glob("*.yaml")) if "reader" in OmegaConf.load(path)]
@@ -49,7 +50,7 @@ def data_of(task: str) -> TaskData:
     data = build_data(configured(task))
     data.read()
     by_length = sorted(data.items["train"], key=lambda item: sum(map(len, data.reader.texts(item))))
-    n_items = 1 if isinstance(data.reader, DocumentReader) else N_ITEMS
+    n_items = 1 if data.reader.documents else N_ITEMS
     data.items["train"] = by_length[:: len(by_length) // N_ITEMS][:n_items]
     return data
 
@@ -203,7 +204,7 @@ def test_garbage_in_the_padding_changes_nothing(build, task, placement):
     for text in texts_in(batch):
         padding = ~text.mask
         assert padding.any()
-        text.word_ids[padding] = torch.randint(len(built.data.vocabulary), (int(padding.sum()),))
+        text.word_ids[padding] = torch.randint(len(built.data.fitted.vocabulary), (int(padding.sum()),))
         text.char_ids[padding] = torch.randint(262, text.char_ids[padding].shape)
         if text.layers is not None:
             text.layers.transpose(1, 2)[padding] = 100 * torch.randn_like(text.layers.transpose(1, 2)[padding])
@@ -328,3 +329,33 @@ def test_predictions_are_plain_python_that_the_metric_compares_with_gold(build, 
     scores = metric.compute()
     assert metric.name in scores
     assert all(type(score) is float and 0 <= score <= 100 for score in scores.values())
+
+
+INPUTS = {
+    "coref": {"sentences": ["Ann saw Bo .", "She left him ."]},
+    "snli": {"premise": "A man sleeps.", "hypothesis": "Nobody is awake."},
+    "squad": {"context": "Ann saw Bo in Oslo.", "question": "Who saw Bo?"},
+    "srl": {"tokens": "Ann saw Bo .", "predicates": [1]},
+    "ner": {"tokens": "Ann saw Bo ."},
+    "pos": {"tokens": "Ann saw Bo ."},
+}
+
+
+@every_task
+def test_a_model_that_is_restored_without_the_data_predicts_the_same(build, task, tiny_bilm, tmp_path):
+    built = build(task)
+    expected = built.predict(built.batch())
+    reader = build_data(built.cfg).reader
+    fitted = FittedData.restore(reader, json.loads(json.dumps(built.data.fitted.to_json())))
+    model = make(
+        built.cfg["task"]["model"], elmo=build_elmo(built.cfg, tiny_bilm), **fitted.model_parts(), _convert_="all"
+    )
+    model.load_state_dict(built.model.state_dict())
+    restored = replace(built, model=model)
+    assert_same_predictions(restored.predict(fitted.collate(built.items, built.data.store)), expected)
+    item = reader.from_json(INPUTS.get(task, {"text": "Ann saw Bo ."}), "input")
+    built.data.store.fill(reader.texts(item))
+    _, (prediction,) = restored.predict(fitted.collate([item], built.data.store))
+    said = reader.to_json(item, prediction)
+    assert said
+    assert json.loads(json.dumps(said)) == said

@@ -5,13 +5,13 @@ from itertools import islice
 import pytest
 import torch
 
-from elmo_tasks.bilm.chars import PADDING
-from elmo_tasks.bilm.store import LayerStore, TokenStore
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.sst5 import SstReader
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.characters import PADDING
+from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.store.store import LayerStore, TokenStore
 
 FILES = {"train": "train", "dev": "dev", "test": "test"}
 
@@ -112,16 +112,41 @@ def test_a_fraction_takes_the_same_items_for_a_seed_and_says_so(data_of):
     assert kept(1) == [s for s in sentences if s in kept(1)], "in the order of the file"
 
 
-def test_a_tiny_fraction_still_leaves_one_item_and_its_words_make_the_vocabulary(data_of):
-    data = data_of([[f"item{k}"] * 2 for k in range(5)], fraction=0.01)
+def test_only_the_words_of_a_share_make_the_vocabulary(data_of):
+    data = data_of([[f"item{k}"] * 2 for k in range(5)], fraction=0.2)
     (item,) = data.items["train"]
-    assert set(data.vocabulary.ids) == set(item.tokens)
+    assert set(data.fitted.vocabulary.ids) == set(item.tokens)
+
+
+def test_a_share_without_any_item_is_refused_with_the_least_that_has_one(data_of):
+    sentences = [[f"item{k}"] for k in range(5)]
+    with pytest.raises(UserError, match=r"^data\.fraction=0\.01 leaves none of the 5 .*; set it to 0\.2 or more$"):
+        data_of(sentences, fraction=0.01)
+    assert len(data_of(sentences, fraction=0.2).items["train"]) == 1
+
+
+@pytest.mark.parametrize("n_items", [7, 40, 203])
+@pytest.mark.parametrize("fraction", [0.15, 0.3, 0.5, 0.9, 1.0])
+def test_an_epoch_of_a_share_has_as_many_updates_as_one_of_the_whole_set(data_of, n_items, fraction):
+    data = data_of(sentences_of_many_lengths(n_items), fraction=fraction)
+    used = sorted(item.tokens for item in data.items["train"])
+    batches = contents(data.epoch(0))
+    assert len(batches) == -(-n_items // 8)
+    n_passes = len(flat(batches)) / len(used)
+    times = [flat(batches).count(sentence) for sentence in used]
+    assert sum(times) == len(flat(batches)), "no others than those of the share"
+    assert max(times) - min(times) <= 1, "each pass has every item once; the last may be cut off"
+    assert n_passes <= 1 / fraction + 1
+    assert all(len(batch) == len(set(map(tuple, batch))) for batch in batches), "no item twice in a batch"
+    first, second = (contents(data.epoch(number)) for number in (0, 1))
+    assert first == batches
+    assert len(used) <= 8 or second != first
 
 
 def test_ids_and_mask_of_a_batch_token_by_token(data_of):
     data = data_of([["aa", "b", "é", "aa"], ["b"]])
-    text = data.text([["aa", "b", "é"], ["b"]])
-    known = data.vocabulary.ids
+    text = data.fitted.text([["aa", "b", "é"], ["b"]])
+    known = data.fitted.vocabulary.ids
     assert text.mask.tolist() == [[True, True, True], [True, False, False]]
     assert text.lengths.tolist() == [3, 1]
     assert text.word_ids.tolist() == [[known["aa"], known["b"], 1], [known["b"], 0, 0]]
@@ -155,7 +180,7 @@ def test_a_batch_moves_with_all_its_tensors(data_of):
 def documents(tmp_path):
     """Data of coreference documents of some numbers of sentences, cut to three in training."""
 
-    def documents(*n_sentences, last=1, batch_tokens=1000):
+    def documents(*n_sentences, last=1, batch_tokens=1000, fraction=1.0):
         lines = []
         for k, n in enumerate(n_sentences):
             rows = [f"d{k}\t0\t0\td{k}s{s}\tX\t*\t-\t-\t-\t-\t*\t({s % 2})\n" for s in range(n)]
@@ -168,7 +193,7 @@ def documents(tmp_path):
             sources=FILES,
             hub=False,
             root=str(tmp_path),
-            fraction=1.0,
+            fraction=fraction,
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,
             batch_size=1,
@@ -176,7 +201,6 @@ def documents(tmp_path):
             seed=1,
         )
         data.read()
-        data.reader.model_parts(data.items["train"])
         return data
 
     return documents
@@ -196,6 +220,14 @@ def test_a_batch_is_a_document_whose_rows_are_sentences_and_each_epoch_sees_anot
     assert {name for name, first in seen if first != "0"} == {"d1", "d3"}
     assert len({first for name, first in seen if name == "d1"}) > 4
     assert sorted(len(document) for document in contents(data.batches("dev"))) == [2, 3, 20, 30]
+
+
+def test_each_pass_over_a_share_of_the_documents_sees_another_stretch_of_a_long_one(documents):
+    data = documents(*[30] * 20, fraction=0.1)
+    batches = contents(data.epoch(0))
+    assert len(batches) == 20
+    assert len({document[0][0].partition("s")[0] for document in batches}) == 2
+    assert len({document[0][0] for document in batches}) > 10
 
 
 def test_of_a_document_the_padding_of_its_sentences_counts_as_tokens(documents):

@@ -1,5 +1,6 @@
 import pytest
 
+from elmo_tasks.data.clusters import clusters_of
 from elmo_tasks.data.conll2012 import FRAMESET, LEMMA, conll_files, read_documents
 from elmo_tasks.errors import UserError
 
@@ -156,7 +157,7 @@ def test_spans_are_read_from_brackets(read, cells, spans):
     assert spans_of(read, cells) == spans
 
 
-@pytest.mark.parametrize("cell", ["ARG0*", "(ARG0", "(ARG0)", "(*)", "*(", "(V**)", "-", "_", "*)(V*)", "((V*)", "V"])
+@pytest.mark.parametrize("cell", ["ARG0*", "(ARG0", "(ARG0)", "(*)", "*(", "(V**)", "*)(V*)", "((V*)", "V"])
 def test_a_malformed_cell_is_refused_with_its_line(read, cell):
     with pytest.raises(UserError, match=r"some\.conll:3: malformed span '.*'; expected such as \(ARG0\*") as error:
         spans_of(read, f"* {cell} *")
@@ -266,3 +267,41 @@ def test_the_real_sets_have_their_sizes(shared, file, n_documents, n_sentences):
     documents = list(read_documents(shared / "data" / f"{file}.conll"))
     assert len(documents) == n_documents
     assert sum(len(d.sentences) for d in documents) == n_sentences
+
+
+def test_a_hyphen_or_a_low_line_is_no_span(read):
+    assert spans_of(read, "- _ (V*) *") == [(2, 3, "V")]
+
+
+LITBANK = """#begin document (84_frankenstein_brat); part 0
+84_frankenstein_brat\t0\t0\tYou\t_\t_\t_\t_\t_\t_\t_\t_\t(0)
+84_frankenstein_brat\t0\t1\twill\t_\t_\t_\t_\t_\t_\t_\t_\t
+84_frankenstein_brat\t0\t2\trejoice\t_\t_\t_\t_\t_\t_\t_\t_\t
+
+84_frankenstein_brat\t0\t0\tOh\t_\t_\t_\t_\t_\t_\t_\t_\t
+84_frankenstein_brat\t0\t1\t!\t_\t_\t_\t_\t_\t_\t_\t_\t
+
+84_frankenstein_brat\t0\t0\tThe\t_\t_\t_\t_\t_\t_\t_\t_\t(1
+84_frankenstein_brat\t0\t1\tend\t_\t_\t_\t_\t_\t_\t_\t_\t1)
+
+#end document
+"""  # the layout of LitBank's files, in which a token without mention ends in a tab
+
+
+@pytest.mark.parametrize("more", ["", "\t", " ", "\t\t "])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_litbanks_files_are_read_as_they_are_whatever_white_space_follows(read, more, newline, mark):
+    (found,) = read(mark + LITBANK.replace("\n", f"{more}{newline}"))
+    assert [sentence.tokens for sentence in found.sentences] == [
+        ["You", "will", "rejoice"],
+        ["Oh", "!"],
+        ["The", "end"],
+    ]
+    assert [sentence.column(-1) for sentence in found.sentences] == [["(0)", "_", "_"], ["_", "_"], ["(1", "1)"]]
+    assert clusters_of(found) == [[(0, 1)], [(5, 7)]]
+
+
+def test_an_empty_column_is_no_word(read):
+    with pytest.raises(UserError, match=r"some\.conll:2: an empty word \(column 4\)"):
+        read(LITBANK.replace("You", ""))

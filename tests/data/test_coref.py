@@ -221,13 +221,14 @@ def test_ontonotes_must_be_true_or_false(value):
 def test_documents_without_mentions_are_counted_and_those_of_training_left_out(read):
     reader = CorefReader(max_training_sentences=100)
     content = conll(("nw/a", "000", RAIN), ("bc/b", "000", ANN), ("mz/c", "000", RAIN), ("bc/d", "000", IT))
-    assert [item.gold["number"] for item in read(content, "train", reader)] == [1, 3]
+    items = read(content, "train", reader)
+    assert [item.gold["number"] for item in items] == [1, 3]
     assert reader.left_out == {"train documents without a mention": 2}
-    assert reader.model_parts([]) == {"n_genres": 2}
+    reader.fit(items)
+    assert reader.model_parts() == {"n_genres": 2}
     for split in ("dev", "test"):
         assert [item.gold["number"] for item in read(content, split, reader)] == [0, 1, 2, 3]
     assert reader.left_out == {f"{split} documents without a mention": 2 for split in ("train", "dev", "test")}
-    assert reader.model_parts([]) == {"n_genres": 2}
 
 
 def test_mentions_in_two_clusters_are_counted_and_make_the_clusters_one_in_training_alone(read):
@@ -281,7 +282,8 @@ def collated(reader, item):
 def test_a_batch_is_one_document_with_numbers_for_speakers_and_the_last_token_of_mentions(read):
     reader = CorefReader(max_training_sentences=100)
     items = read(conll(("nw/a", "000", ANN, RAIN, IT, ANN), ("bc/b", "000", RAIN, IT)), "train", reader)
-    assert reader.model_parts(items) == {"n_genres": 3}
+    reader.fit(items)
+    assert reader.model_parts() == {"n_genres": 3}
     batch = collated(reader, items[0])
     assert batch.speakers.tolist() == [0] * 5 + [1, 1, 2, 2, 1] + [0] * 5
     assert batch.mentions.tolist() == [[0, 0], [2, 2], [9, 9], [10, 10], [12, 12], [2, 3], [7, 7], [12, 13]]
@@ -292,7 +294,7 @@ def test_a_batch_is_one_document_with_numbers_for_speakers_and_the_last_token_of
 
 def test_a_genre_that_training_lacks_is_0_and_a_document_may_be_without_mentions(read):
     reader = CorefReader(max_training_sentences=100)
-    reader.model_parts(read(conll(("nw/a", "000", ANN), ("aa/b", "000", RAIN)), "train", reader))
+    reader.fit(read(conll(("nw/a", "000", ANN), ("aa/b", "000", RAIN)), "train", reader))
     seen, new = read(conll(("nw/c", "000", RAIN), ("aa/d", "000", IT)), "dev", reader)
     assert (collated(reader, seen).genre.tolist(), collated(reader, new).genre.tolist()) == (1, 0)
     empty = collated(reader, seen)

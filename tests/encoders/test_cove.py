@@ -6,12 +6,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.encoders import cove as cove_module
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.words import WordVectors
 
-README = Path(__file__).parents[2] / "README.md"
+MANUAL = Path(__file__).parents[2] / "docs" / "manual.md"
 DIM = 5
 SENTENCES = [["the", "cat", "sat", "."], ["Paris"], ["a", "zebra", "sat"], ["the", "the"], []]
 
@@ -179,16 +179,16 @@ def test_files_that_are_missing_or_damaged_are_named(load, cove_files, tmp_path)
         load(tmp_path)
 
 
-def test_a_pickle_is_refused_and_the_command_of_the_readme_converts_it(load, cove_files, tmp_path, monkeypatch):
+def test_a_pickle_is_refused_and_the_command_of_the_manual_converts_it(load, cove_files, tmp_path, monkeypatch):
     # the published file's tensors are views of one buffer
     tensors = load_file(cove_files[0])
     flat = torch.cat([value.flatten() for value in tensors.values()])
     parts = flat.split([value.numel() for value in tensors.values()])
     views = {name: part.view(tensors[name].shape) for name, part in zip(tensors, parts, strict=True)}
     torch.save(views, tmp_path / "wmtlstm.pth")
-    with pytest.raises(UserError, match=r"wmtlstm\.pth: .* a pickle .* is not read.*README, section 'Other encoders'"):
+    with pytest.raises(UserError, match=r"wmtlstm\.pth: .* a pickle .* docs/manual.md, section 'Other encoders'"):
         load(tmp_path / "wmtlstm.pth")
-    (command,) = re.findall(r'^python -c "(.*torch\.load.*)"$', README.read_text("utf-8"), flags=re.MULTILINE)
+    (command,) = re.findall(r'^python -c "(.*torch\.load.*)"$', MANUAL.read_text("utf-8"), flags=re.MULTILINE)
     expected = load().digest
     cove_files[0].unlink()
     monkeypatch.chdir(tmp_path)

@@ -133,7 +133,7 @@ def test_words_are_cut_as_within_running_text(hf_folder):
     (cut,) = encoder._cut([["cat", "sat"]])
     assert cut.ids == encoder.tokenizer(" cat sat", add_special_tokens=False)["input_ids"]
     (cut,) = HuggingFace.load(hf_folder("roberta"))._cut([["cat"]])
-    assert (len(cut.before), len(cut.behind)) == (1, 1)
+    assert (len(cut.before), len(cut.after)) == (1, 1)
 
 
 def test_truncation_and_padding_that_a_tokeniser_brings_are_not_used(hf_folder, changed):
@@ -217,7 +217,7 @@ def test_what_is_not_there_is_named(changed, tmp_path):
 def test_a_damaged_folder_is_one_sentence(changed):
     folder = changed()
     (folder / "config.json").write_text("{")
-    with pytest.raises(UserError, match=r"config\.json: not a JSON file"):
+    with pytest.raises(UserError, match=r"config\.json: not JSON"):
         HuggingFace.load(folder)
     folder = changed()
     (folder / "model.safetensors").write_bytes(b"nothing")

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 import pytest
 
-from elmo_tasks.data.corpus import LmVocabulary, Shards, count_words, find_shards, read_sentences
+from elmo_tasks.data.corpus import LmVocabulary, TextFiles, count_words, find_shards, read_sentences
 from elmo_tasks.data.ner import NerReader
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.errors import UserError
@@ -195,14 +195,14 @@ def test_a_line_without_end_is_refused_and_never_held(tmp_path, suffix):
     message = refusal(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert message == f"{path}:2: more than 1,000,000 bytes; expected one sentence a line"
+    assert message == f"{path}:2: more than 1,000,000 bytes in a line; expected lines of text"
     assert peak < 15_000_000  # the line has 30 million; the dictionary of xz takes 8
 
 
 def test_shards_of_training_text_come_in_another_order_and_held_out_text_does_not(tmp_path):
     for name in ("train-0", "train-1", "train-2", "heldout"):
         (tmp_path / f"{name}.txt").write_text(f"{name}\nend\n")
-    text = Shards(root=str(tmp_path), train="train-*", heldout="heldout*")
+    text = TextFiles(root=str(tmp_path), train="train-*", heldout="heldout*")
     in_order = [["train-0"], ["end"], ["train-1"], ["end"], ["train-2"], ["end"]]
     assert list(text.sentences("train")) == in_order
     shuffled = {str(list(text.sentences("train", Random(seed)))) for seed in range(20)}

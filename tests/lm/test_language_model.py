@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import elmo_tasks.models.lm as lm_module
-from elmo_tasks.bilm.chars import character_id_table
-from elmo_tasks.data.corpus import Shards
+from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.models.lm import LanguageModel, LmOutput, log_expected_count, log_uniform_sample
+from elmo_tasks.nn.characters import character_id_table
 
 S, B, P, V = 6, 3, 6, 11
 WORDS = ["<S>", "</S>", "a", "bc", "def", "é"]
@@ -22,12 +22,12 @@ def make_batch(n_steps=S, n_rows=B):
         char_ids=character_id_table(WORDS, extra=7),
         words=torch.randint(len(WORDS), (2, n_steps, n_rows)),
         targets=torch.randint(V, (2, n_steps, n_rows)),
-        real=torch.ones(n_steps, n_rows, dtype=torch.bool),
+        valid=torch.ones(n_steps, n_rows, dtype=torch.bool),
     )
 
 
 def steps(batch, first, last):
-    return LmBatch(batch.char_ids, batch.words[:, first:last], batch.targets[:, first:last], batch.real[first:last])
+    return LmBatch(batch.char_ids, batch.words[:, first:last], batch.targets[:, first:last], batch.valid[first:last])
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ class TestLoss:
 
     def test_the_sampled_softmax_is_the_loop_over_positions(self, model, monkeypatch):
         samples, tries = [0, 3, 5, 1, 8], 9
-        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, chance: (torch.tensor(samples), tries))
+        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, rng: (torch.tensor(samples), tries))
         batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
         weight, bias = (p.detach().double().numpy() for p in (model.softmax_weight, model.softmax_bias))
         share = 1 - (1 - log_uniform(V)) ** tries
@@ -109,7 +109,7 @@ class TestLoss:
         assert model.loss(out, batch).item() == pytest.approx(S * np.mean(losses), rel=1e-5)
 
     def test_with_every_word_sampled_for_certain_it_is_the_full_softmax(self, model, monkeypatch):
-        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, chance: (torch.arange(V), 10**9))
+        monkeypatch.setattr(lm_module, "log_uniform_sample", lambda n, size, rng: (torch.arange(V), 10**9))
         batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
         assert model.loss(out, batch).item() == pytest.approx(S * self.full_losses(model, out, batch).mean(), rel=1e-5)
 
@@ -126,9 +126,9 @@ class TestLoss:
     def test_scores_use_the_full_softmax_on_real_positions_only(self, model, monkeypatch, logits_at_once):
         monkeypatch.setattr(lm_module, "_LOGITS", logits_at_once)
         batch, out = make_batch(), LmOutput(torch.randn(2, S, B, P))
-        batch.real = torch.tensor([[True, True, True]] * 2 + [[True, False, True]] * 3 + [[False, False, True]])
+        batch.valid = torch.tensor([[True, True, True]] * 2 + [[True, False, True]] * 3 + [[False, False, True]])
         found = model.decode(out, batch)
-        expected = self.full_losses(model, out, batch)[:, batch.real.numpy()]
+        expected = self.full_losses(model, out, batch)[:, batch.valid.numpy()]
         assert found.shape == (2, 13)
         np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-5)
 
@@ -232,7 +232,7 @@ def test_a_few_training_steps_lower_the_perplexity(tiny_options, tmp_path):
     for name in ("train", "heldout"):
         (tmp_path / f"{name}.txt").write_text("the cat sat on the mat\na dog ran\nso it goes on\n" * 8)
     options = {"batch_size": 4, "window": 8, "vocabulary_size": 50, "min_count": 1, "seed": 1}
-    data = LmData(text=Shards(root=str(tmp_path), train="train.txt", heldout="heldout.txt"), **options)
+    data = LmData(text=TextFiles(root=str(tmp_path), train="train.txt", heldout="heldout.txt"), **options)
     data.read()
     bilm = lm_module.BiLM(tiny_options)
     model = LanguageModel(bilm=bilm, vocabulary_size=len(data.vocabulary), n_samples=8, dropout=0.0)

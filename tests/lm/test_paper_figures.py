@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.config import validate
+from elmo_tasks.configuration.validate import validate
 
 REPO = Path(__file__).parents[2]
 

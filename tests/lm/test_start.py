@@ -10,7 +10,14 @@ from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.start import SOFTMAX, VOCABULARY, check_shapes, read_start, write_bilm, write_vocabulary
+from elmo_tasks.training.initial_weights import (
+    SOFTMAX,
+    VOCABULARY,
+    check_shapes,
+    read_initial_weights,
+    write_bilm,
+    write_vocabulary,
+)
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "日本"]
 
@@ -41,7 +48,7 @@ def test_the_folder_of_a_run_holds_bilm_words_and_softmax(folder, model):
 
 @pytest.mark.parametrize(("where", "rounding"), [("model.safetensors", 0), ("bilm", 2**-11)])
 def test_a_start_gives_every_weight_and_the_words(folder, model, tiny_options, where, rounding):
-    start = read_start(str(folder / where), tiny_options)
+    start = read_initial_weights(str(folder / where), tiny_options)
     assert start.vocabulary.words == WORDS
     found = fresh(tiny_options)
     start.put_into(found)
@@ -53,7 +60,7 @@ def test_a_start_gives_every_weight_and_the_words(folder, model, tiny_options, w
 
 def test_a_bilm_without_softmax_leaves_the_models_own(folder, model, tiny_options):
     (folder / "bilm" / SOFTMAX).unlink()
-    start = read_start(str(folder / "bilm"), tiny_options)
+    start = read_initial_weights(str(folder / "bilm"), tiny_options)
     assert start.vocabulary is None
     found = fresh(tiny_options)
     before = {name: value.clone() for name, value in found.state_dict().items()}
@@ -64,19 +71,19 @@ def test_a_bilm_without_softmax_leaves_the_models_own(folder, model, tiny_option
 
 def test_another_weight_or_word_is_another_digest(folder, tiny_options):
     path = folder / "model.safetensors"
-    digests = {read_start(str(path), tiny_options).digest}
+    digests = {read_initial_weights(str(path), tiny_options).digest}
     weights = load_file(path)
     weights["softmax_bias"][3] += 1e-6
     save_file(weights, path)
-    digests.add(read_start(str(path), tiny_options).digest)
+    digests.add(read_initial_weights(str(path), tiny_options).digest)
     write_vocabulary(LmVocabulary([*WORDS[:-1], "d"]), folder / "bilm")
-    digests.add(read_start(str(path), tiny_options).digest)
+    digests.add(read_initial_weights(str(path), tiny_options).digest)
     assert len(digests) == 3
 
 
 def refusal(where, options):
     with pytest.raises(UserError) as caught:
-        read_start(str(where), options)
+        read_initial_weights(str(where), options)
     return str(caught.value)
 
 
@@ -113,9 +120,9 @@ def test_a_softmax_of_whole_numbers_is_refused(folder, model, tiny_options):
 
 def test_what_is_missing_or_damaged_is_named(folder, tiny_options):
     assert refusal(folder / "none", tiny_options).startswith(f"task.lm.init={folder / 'none'}: no such folder")
-    assert "none.safetensors: not the weights of this model" in refusal(folder / "none.safetensors", tiny_options)
+    assert "none.safetensors: cannot be read (no such file" in refusal(folder / "none.safetensors", tiny_options)
     (folder / "bilm" / SOFTMAX).write_bytes(b"nothing")
-    assert f"{SOFTMAX}: not the weights of this model" in refusal(folder / "bilm", tiny_options)
+    assert f"{SOFTMAX}: damaged or not a safetensors file" in refusal(folder / "bilm", tiny_options)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_weights_of_another_model_are_refused(tmp_path, change, message):
 
 
 def test_the_sizes_of_the_bundled_bilm_are_those_of_its_configuration(repo_options):
-    start = read_start("mini", repo_options)
+    start = read_initial_weights("mini", repo_options)
     assert start.vocabulary is not None
     assert len(start.vocabulary) == 50_000
     assert start.weights["bilm.lstms.0.w_projection"].shape == (2, 512, 128)
@@ -146,14 +153,14 @@ def test_the_sizes_of_the_bundled_bilm_are_those_of_its_configuration(repo_optio
 
 
 def test_a_bundled_bilm_without_softmax_is_a_start_too(repo_options):
-    assert read_start("mini_ko", repo_options).vocabulary is None
+    assert read_initial_weights("mini_ko", repo_options).vocabulary is None
 
 
 @pytest.fixture
 def repo_options():
     from omegaconf import OmegaConf
 
-    from elmo_tasks.config import TASKS
+    from elmo_tasks.configuration.validate import TASKS
 
     raw = OmegaConf.to_container(OmegaConf.load(TASKS.parent / "bilm" / "mini.yaml").options)
     return BiLMOptions.from_json(json.loads(json.dumps(raw)))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from elmo_tasks.data.corpus import Shards
+from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
 
@@ -21,7 +21,7 @@ def write(folder, heldout, train):
 
 def open_data(folder, **changes):
     options = {"batch_size": 2, "window": 3, "vocabulary_size": 100, "min_count": 1, "seed": 1} | changes
-    text = Shards(root=str(folder), train="train-*.txt", heldout="heldout-*.txt")
+    text = TextFiles(root=str(folder), train="train-*.txt", heldout="heldout-*.txt")
     data = LmData(text=text, **options)
     data.read()
     return data
@@ -55,7 +55,7 @@ def streams(data, batches):
         for direction in (0, 1):
             for row in range(data.batch_size):
                 pairs = zip(inputs(batch)[direction][row], targets(data, batch)[direction][row], strict=True)
-                rows[direction][row] += [p for p, real in zip(pairs, batch.real[:, row], strict=True) if real]
+                rows[direction][row] += [p for p, valid in zip(pairs, batch.valid[:, row], strict=True) if valid]
     return rows
 
 
@@ -67,8 +67,8 @@ def test_two_rows_of_three_steps_are_laid_out_as_by_hand(tmp_path):
         [["a", "b", "</S>"], ["d", "</S>", "c"]],
         [["b", "a", "<S>"], ["d", "<S>", "e"]],
     ]
-    assert first.real.tolist() == [[True, True]] * 3
-    assert second.real.tolist() == [[False, True], [False, True], [False, False]]
+    assert first.valid.tolist() == [[True, True]] * 3
+    assert second.valid.tolist() == [[False, True], [False, True], [False, False]]
     assert [row[1][:2] for row in inputs(second)] == [["c", "e"], ["e", "c"]]
     assert [row[1][:2] for row in targets(data, second)] == [["e", "</S>"], ["c", "<S>"]]
 
@@ -88,8 +88,8 @@ def test_every_heldout_sentence_is_read_once_in_both_directions(tmp_path, batch_
         assert back == [p for s in reversals for p in zip(["</S>", *s], [*s, "<S>"], strict=True)]
         found += [" ".join(s) for s in sentences]
     assert Counter(found) == Counter(LINES)
-    assert sum(int(batch.real.sum()) for batch in batches) == sum(len(line.split()) + 1 for line in LINES)
-    assert all(batch.real.shape == (window, batch_size) for batch in batches)
+    assert sum(int(batch.valid.sum()) for batch in batches) == sum(len(line.split()) + 1 for line in LINES)
+    assert all(batch.valid.shape == (window, batch_size) for batch in batches)
 
 
 def test_heldout_text_is_the_same_each_time(tmp_path):
@@ -133,7 +133,7 @@ def test_training_text_goes_on_for_ever_shard_by_shard_in_a_shuffled_order(tmp_p
 
 def test_training_windows_are_always_full(tmp_path):
     data = make(tmp_path, ["x\n"], train=["a b c\nd e\n" * 4], batch_size=3, window=7)
-    assert all(batch.real.all() for batch in islice(data.train_dataloader(), 20))
+    assert all(batch.valid.all() for batch in islice(data.train_dataloader(), 20))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("a b c\nd e\n" * 10, 70 // 6), ("a\n" * 3, 1)])
@@ -185,7 +185,7 @@ def test_the_rows_of_several_processes_are_those_of_one(tmp_path, n_processes):
             for direction in (0, 1):
                 assert [row for share in shares for row in inputs(share)[direction]] == inputs(batch)[direction]
             assert torch.equal(torch.cat([share.targets for share in shares], dim=2), batch.targets)
-            assert torch.equal(torch.cat([share.real for share in shares], dim=1), batch.real)
+            assert torch.equal(torch.cat([share.valid for share in shares], dim=1), batch.valid)
         assert {len(part[split]) for part in parts} == {len(batches)}
 
 
@@ -199,8 +199,8 @@ def test_missing_text_is_named_by_its_option(tmp_path, option):
 
 def test_words_that_lose_their_end_are_told_once_whatever_they_are_in(tmp_path, capsys):
     make(tmp_path, heldout=[f"{'c' * 49} a\n"], train=[f"a {'b' * 60} {'b' * 60}\n{'d' * 48} e f\n"])
-    said = capsys.readouterr().out
-    assert said == f"text: words longer than 48 bytes, which lose their end: 2, such as '{'b' * 60}'\n"
+    said = capsys.readouterr().err
+    assert said == f"text: words longer than 48 bytes are truncated: 2, such as '{'b' * 60}'\n"
     write(tmp_path, ["a\n"], ["a b c d e f\n"])
     open_data(tmp_path)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""

@@ -6,11 +6,11 @@ import torch
 from oracles import linear, mixes, numbers, softmax
 
 from elmo_tasks.batch import Text
-from elmo_tasks.bilm.chars import character_id_table, character_ids
 from elmo_tasks.data.squad import Paragraph, SquadBatch
 from elmo_tasks.data.tokens import tokenize
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.bidaf import Bidaf, SpanOutput
+from elmo_tasks.nn.characters import character_id_table, character_ids
 from elmo_tasks.nn.embedding import WordEmbedding
 
 ELMO_DIM, N_LAYERS, N_WORDS = 4, 3, 50
@@ -39,13 +39,14 @@ def batch_of(contexts=CONTEXTS, questions=QUESTIONS):
     return SquadBatch(question, context, starts, context.lengths - 1, paragraphs, [])
 
 
-def bidaf(placement="both", max_answer_tokens=4, hidden=3, linear=5):
+def bidaf(placement="both", max_answer_tokens=4, hidden=3, linear=5, char_dropout=0.2):
     return Bidaf(
         words=WordEmbedding(torch.randn(N_WORDS, 6), trainable=True),
         elmo=Elmo(placement=placement, n_layers=N_LAYERS, dim=ELMO_DIM, dropout=0.5),
         char_dim=4,
         char_filters=3,
         char_width=5,
+        char_dropout=char_dropout,
         hidden=hidden,
         linear=linear,
         dropout=0.2,
@@ -82,21 +83,26 @@ def characters(cnn, word):
 
 
 def trilinear(layer, x, y):
-    u, v, w = (numbers(part) for part in (layer.of_x, layer.of_y, layer.of_both))
+    u, v, w = (numbers(part) for part in (layer.x_weight, layer.y_weight, layer.product_weight))
     return np.array([[u @ a + v @ b + w @ (a * b) for b in y] for a in x])
 
 
-def encoded(model, text, row):
+NO_DROPOUT = (1.0,) * 7
+"""A mask for each use of the model's variational dropout, in the order of its calls."""
+
+
+def encoded(model, text, row, read_mask=1.0, state_mask=1.0):
     """One text's words in context, with ELMo on either side of the GRU where the model has it."""
     n = len(text.tokens[row])
     words = numbers(model.words.weight)[text.word_ids[row, :n].numpy()]
     of_characters = np.array([characters(model.characters, word) for word in text.tokens[row]])
     mixed = mixes(model, text, row)
     x = np.concatenate([words, of_characters, *[m for place, m in mixed.items() if place == "input"]], axis=1)
-    return np.concatenate([gru(model.encoder, x), *[m for place, m in mixed.items() if place == "output"]], axis=1)
+    states = state_mask * gru(model.encoder, read_mask * x)
+    return np.concatenate([states, *[m for place, m in mixed.items() if place == "output"]], axis=1)
 
 
-def log_probabilities(model, question, context):
+def log_probabilities(model, question, context, masks=NO_DROPOUT):
     """Of each word of one context to be the first and the last of the answer."""
     scores = trilinear(model.similarity, context, question)
     of_context = softmax(scores.max(axis=1))
@@ -105,14 +111,14 @@ def log_probabilities(model, question, context):
     for h, row in zip(context, scores, strict=True):
         c = sum(weight * q for weight, q in zip(softmax(row), question, strict=True))
         x.append(np.maximum(linear(model.after_attention, np.concatenate([h, c, h * c, q_c * c])), 0))
-    own = gru(model.self_encoder, x)
+    own = masks[5] * gru(model.self_encoder, masks[4] * np.array(x))
     scores = trilinear(model.self_similarity, own, own)
     added = []
     for t, (h, row) in enumerate(zip(own, scores, strict=True)):
-        others = [k for k in range(len(own)) if k != t]
-        seen = softmax(row[others]) @ own[others] if others else np.zeros_like(h)
+        weights = np.exp(row) / (np.exp(np.delete(row, t)).sum() + np.exp(float(model.null_score)))
+        seen = sum((weights[k] * own[k] for k in range(len(own)) if k != t), start=np.zeros_like(h))
         added.append(np.maximum(linear(model.after_self_attention[0], np.concatenate([h, seen, h * seen])), 0))
-    x = np.array(x) + np.array(added)
+    x = masks[6] * (np.array(x) + np.array(added))
     starts = gru(model.start_encoder, x)
     ends = gru(model.end_encoder, np.concatenate([x, starts], axis=1))
     of_starts = [linear(model.start_score, state)[0] for state in starts]
@@ -133,6 +139,43 @@ def test_network_is_the_papers_word_by_word_over_each_question_and_context_alone
         np.testing.assert_allclose(out.starts[row, :n], starts, atol=1e-5, rtol=1e-5)
         np.testing.assert_allclose(out.ends[row, :n], ends, atol=1e-5, rtol=1e-5)
         assert out.starts[row, n:].tolist() == out.ends[row, n:].tolist() == [-np.inf] * (len(out.starts[row]) - n)
+
+
+class Masks(torch.nn.Module):
+    """In place of the variational dropout: one fixed mask for each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.masks = []
+
+    def forward(self, x):
+        self.masks.append(2.0 * (torch.rand(x.shape[2]) < 0.5))
+        return x * self.masks[-1]
+
+
+def test_dropout_is_before_and_after_the_grus_never_on_output_elmo_and_the_pointers_share_a_mask(shake):
+    model, batch = shake(bidaf(), std=0.4).eval(), batch_of()
+    model.dropout = Masks()
+    with torch.no_grad():
+        out = model(batch)
+    masks = [mask.double().numpy() for mask in model.dropout.masks]
+    assert len(masks) == 7
+    for row, paragraph in enumerate(batch.paragraphs):
+        question = encoded(model, batch.question, row, *masks[0:2])
+        context = encoded(model, batch.context, row, *masks[2:4])
+        starts, ends = log_probabilities(model, question, context, masks)
+        n = len(paragraph.words)
+        np.testing.assert_allclose(out.starts[row, :n], starts, atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(out.ends[row, :n], ends, atol=1e-5, rtol=1e-5)
+
+
+def test_initial_values_are_those_of_the_reference():
+    model = bidaf()
+    assert float(model.null_score) == -1
+    embedding = model.characters.embedding.weight
+    assert not embedding[0].any()
+    assert 0.045 < float(embedding.abs().max()) <= 0.05
+    assert (model.dropout.p, model.characters.dropout.p) == (0.2, 0.2)
 
 
 def test_question_and_context_share_their_encoder_and_every_parameter_is_trained(shake):
@@ -165,14 +208,14 @@ def test_the_answer_is_the_first_of_the_most_probable_spans_that_are_short_enoug
         assert model.decode(out, batch) == expected
 
 
-def test_spans_are_numbered_by_first_token_and_tokens_beyond_it():
+def test_spans_are_numbered_by_first_token_and_number_of_further_tokens():
     model, batch = bidaf(max_answer_tokens=3), batch_of()
     out = whole_log_probabilities(batch, 1000)
     spans = model.log_probabilities(out, batch)
     assert spans.shape == (*batch.context.mask.shape, 3)
-    for (b, t, beyond), value in np.ndenumerate(spans.numpy()):
-        inside = t + beyond < len(batch.paragraphs[b].tokens)
-        assert value == (out.starts[b, t] + out.ends[b, t + beyond] if inside else -np.inf)
+    for (b, t, further), value in np.ndenumerate(spans.numpy()):
+        inside = t + further < len(batch.paragraphs[b].tokens)
+        assert value == (out.starts[b, t] + out.ends[b, t + further] if inside else -np.inf)
 
 
 def test_probabilities_of_all_spans_are_at_most_one(shake):

@@ -3,13 +3,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import torch
-from oracles import bilstm, mixes, numbers, softmax
+from oracles import bilstm, coupled_bilstm, mixes, numbers, softmax
 
 from elmo_tasks.batch import Text
-from elmo_tasks.bilm.chars import character_id_table, character_ids
 from elmo_tasks.data.coref import CorefBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.coref_e2e import CorefE2E, CorefOutput
+from elmo_tasks.nn.characters import character_id_table, character_ids
+from elmo_tasks.nn.coupled_lstm import BiCoupledLSTM
 from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
 
@@ -54,7 +55,7 @@ def coref(shake, placement="both", **other):
         hidden=3,
         ffnn=5,
         feature_dim=2,
-        **(sizes | other),
+        **({"cell": "lstm"} | sizes | other),
     )
     return shake(model, std=0.4).double()
 
@@ -80,7 +81,8 @@ def words_of(model, text):
         x = [numbers(model.words.weight)[text.word_ids[row, :n].numpy()]]
         x += [np.array([characters(model.characters, word) for word in tokens])]
         x = np.concatenate(x + [m for place, m in mixed.items() if place == "input"], axis=1)
-        h = [bilstm(model.encoder, x)] + [m for place, m in mixed.items() if place == "output"]
+        encode = coupled_bilstm if isinstance(model.encoder, BiCoupledLSTM) else bilstm
+        h = [encode(model.encoder, x)] + [m for place, m in mixed.items() if place == "output"]
         all_x.append(x)
         all_h.append(np.concatenate(h, axis=1))
     return np.concatenate(all_x), np.concatenate(all_h)
@@ -96,12 +98,12 @@ def feed_forward(layers, x):
 
 
 def pair_score(scorer, span, other, same_speaker, distance, genre):
-    parts = (scorer.of_span, scorer.of_antecedent, scorer.of_both)
-    parts += (scorer.of_same_speaker, scorer.of_distance, scorer.of_genre)
+    parts = (scorer.from_span.weight, scorer.from_antecedent.weight, scorer.from_product.weight)
+    parts += scorer.from_features.weight.chunk(3, dim=1)
     row = next((row for row, last in enumerate(LAST) if distance <= last), len(LAST))
     features = (scorer.same_speaker, same_speaker), (scorer.distance, row), (scorer.genre, genre)
     x = [span, other, span * other, *(numbers(embedding.weight)[k] for embedding, k in features)]
-    x = sum(numbers(part.weight) @ piece for part, piece in zip(parts, x, strict=True)) + numbers(scorer.of_span.bias)
+    x = sum(numbers(part) @ piece for part, piece in zip(parts, x, strict=True)) + numbers(scorer.from_span.bias)
     for layer in (layer for layer in scorer.rest if isinstance(layer, torch.nn.Linear)):
         x = numbers(layer.weight) @ np.maximum(x, 0) + numbers(layer.bias)
     (score,) = x
@@ -143,7 +145,11 @@ def read(model, batch):
 
 
 @pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
-@pytest.mark.parametrize("limits", [{}, {"max_span_width": 2, "max_antecedents": 3, "spans_per_word": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"max_span_width": 2, "max_antecedents": 3, "spans_per_word": 0.3}, {"cell": "coupled"}],
+    ids=str,
+)
 def test_network_is_the_papers_span_by_span(shake, placement, limits):
     model, batch = coref(shake, placement, **limits).eval(), batch_of()
     with torch.no_grad():
@@ -305,7 +311,7 @@ def test_sizes_are_those_that_are_asked_for(shake):
         "head_score.3.weight": (5, 5),
         "mention_score.0.weight": (5, span_dim),
         "mention_score.3.weight": (5, 5),
-        "pair_score.of_span.weight": (5, span_dim),
+        "pair_score.from_span.weight": (5, span_dim),
         "pair_score.rest.2.weight": (5, 5),
         "pair_score.same_speaker.weight": (2, 2),
         "pair_score.distance.weight": (len(LAST) + 1, 2),
@@ -338,21 +344,27 @@ def test_gradients_are_those_of_finite_differences(shake):
     assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(expected, rel=1e-5)
 
 
-def test_in_training_the_input_loses_elements_the_encoders_output_dimensions_and_each_layer_elements(shake):
+def test_in_training_words_states_features_and_layers_are_dropped_element_by_element(shake):
     model, batch = coref(shake).train(), batch_of()
     seen = {}
     for name, module in model.named_modules():
-        if isinstance(module, Dropout):
-            module.register_forward_pre_hook(lambda _, x, name=name: seen.update({name: x[0].shape}))
+        if isinstance(module, Dropout) and module.p:
+            module.register_forward_pre_hook(lambda _, x, name=name: seen.setdefault(name, []).append(x[0].shape))
     model(batch)
     scorers = [f"{name}.{place}" for name in ("head_score", "mention_score") for place in (2, 5)]
-    scorers += [f"pair_score.rest.{place}" for place in (1, 4)]
+    scorers += [f"pair_score.rest.{place}" for place in (1, 4)] + ["pair_score.feature_dropout"]
     assert set(seen) == {"lexical_dropout", "dropout", "elmo.dropout", *scorers}
-    assert seen["lexical_dropout"] == (*batch.text.mask.shape, model.words.dim + model.characters.dim)
-    assert seen["dropout"] == (*batch.text.mask.shape, model.encoder.dim)
+    assert seen["lexical_dropout"] == [(*batch.text.mask.shape, model.words.dim + model.characters.dim)]
+    of_states, of_widths = seen["dropout"]
+    assert of_states == (*batch.text.mask.shape, model.encoder.dim)
+    assert of_widths[1:] == (model.width.embedding_dim,)
     rates = {name: model.get_submodule(name).p for name in seen}
     assert rates == dict.fromkeys(seen, 0.2) | {"lexical_dropout": 0.5, "elmo.dropout": 0.5}
-    assert [name for name in seen if isinstance(model.get_submodule(name), VariationalDropout)] == ["dropout"]
+    assert not any(isinstance(model.get_submodule(name), VariationalDropout) for name in seen)
+
+
+def test_the_coupled_cell_has_the_models_rate_of_recurrent_dropout(shake):
+    assert coref(shake, cell="coupled", dropout=0.3).encoder.dropout == 0.3
 
 
 def test_without_rates_training_is_evaluation(shake):

@@ -26,13 +26,14 @@ def batch_of(premises=PREMISES, hypotheses=HYPOTHESES):
     return SnliBatch(text_of(premises), text_of(hypotheses), torch.tensor(labels), labels)
 
 
-def esim(placement="both"):
+def esim(placement="both", dropout=0.5, attention_dropout=0.0):
     return Esim(
         words=WordEmbedding(torch.randn(N_WORDS, 6), trainable=True),
         elmo=Elmo(placement=placement, n_layers=N_LAYERS, dim=ELMO_DIM, dropout=0.5),
         n_labels=N_LABELS,
         hidden=5,
-        dropout=0.5,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
     )
 
 
@@ -98,3 +99,19 @@ def test_loss_is_the_mean_negative_log_probability_of_gold():
     probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
     loss = Esim.loss(None, ClassifierOutput(logits), batch)
     assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)
+
+
+def test_attention_dropout_is_on_what_the_projection_reads_element_by_element(shake):
+    model, batch = shake(esim(dropout=0.0, attention_dropout=0.5), std=0.4).train(), batch_of()
+    model.elmo.dropout.p = 0.0
+    dropped, whole = [], []
+    model.projection.register_forward_pre_hook(lambda _, x: dropped.append(x[0].detach()))
+    model(batch)
+    model.eval()
+    model.projection.register_forward_pre_hook(lambda _, x: whole.append(x[0].detach()))
+    model(batch)
+    for before, after in zip(whole, dropped, strict=False):
+        there = before != 0
+        ratio = (after / before)[there]
+        assert set(ratio.unique().tolist()) == {0.0, 2.0}
+        assert float((ratio == 0).float().mean()) == pytest.approx(0.5, abs=0.1)

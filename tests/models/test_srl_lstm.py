@@ -31,7 +31,7 @@ def batch_of(predicates=PREDICATES, lengths=LENGTHS):
     counts = torch.tensor([len(row) for row in predicates])
     return SrlBatch(
         text=text_of(items, N_WORDS, (N_LAYERS, ELMO_DIM)),
-        real=torch.arange(int(counts.max())) < counts.unsqueeze(1),
+        valid=torch.arange(int(counts.max())) < counts.unsqueeze(1),
         predicates=torch.tensor([k for row in predicates for k in row]),
         tags=torch.randint(len(TAGS), (int(counts.sum()), max(lengths))),
         gold=[],
@@ -66,8 +66,8 @@ def highway_lstm(layer, x):
     h = c = np.zeros(len(layer.highway))
     out = []
     for word in x:
-        of_gates, highway = np.split(numbers(layer.of_input) @ word, 5), numbers(layer.highway) @ word
-        of_state = np.split(numbers(layer.of_hidden) @ h + numbers(layer.bias), 5)
+        of_gates, highway = np.split(numbers(layer.input_weight) @ word, 5), numbers(layer.highway) @ word
+        of_state = np.split(numbers(layer.hidden_weight) @ h + numbers(layer.bias), 5)
         i, f, o, r, g = (a + b for a, b in zip(of_gates, of_state, strict=True))
         c = sigmoid(i) * np.tanh(g) + sigmoid(f) * c
         h = sigmoid(r) * sigmoid(o) * np.tanh(c) + (1 - sigmoid(r)) * highway
@@ -112,7 +112,7 @@ def test_network_reads_each_sentence_alone_for_each_of_its_predicates(shake, pla
     with torch.no_grad():
         out = model(batch)
     assert tuple(out.scores.shape) == (4, 3, 5, len(TAGS))
-    assert not out.scores[~batch.real].any()
+    assert not out.scores[~batch.valid].any()
     for (row, place), scores in expected_scores(model, batch).items():
         np.testing.assert_allclose(out.scores[row, place, : LENGTHS[row]], scores, atol=1e-5, rtol=1e-5)
 

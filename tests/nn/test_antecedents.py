@@ -3,11 +3,21 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from elmo_tasks.nn.antecedents import _RUN, AntecedentScorer, _Products
+from elmo_tasks.nn.antecedents import _BLOCK, AntecedentScorer, _Products
 
 SPAN_DIM, HIDDEN, FEATURE_DIM, N_GENRES = 6, 5, 3, 4
 LAST = [1, 2, 3, 4, 7, 15, 31, 63]  # distance of each row of distances but the last
-SIZES = [(1, 250), (2, 1), (7, 250), (7, 3), (_RUN, _RUN), (_RUN + 1, 250), (2 * _RUN, 5), (100, _RUN + 1), (90, 70)]
+SIZES = [
+    (1, 250),
+    (2, 1),
+    (7, 250),
+    (7, 3),
+    (_BLOCK, _BLOCK),
+    (_BLOCK + 1, 250),
+    (2 * _BLOCK, 5),
+    (100, _BLOCK + 1),
+    (90, 70),
+]
 sizes = pytest.mark.parametrize(("n_spans", "max_antecedents"), SIZES)
 
 
@@ -28,14 +38,13 @@ def row_of(distance):
 
 def first_layer(scorer):
     """One weight for [span; antecedent; span * antecedent; same speaker; distance; genre]."""
-    parts = (scorer.of_span, scorer.of_antecedent, scorer.of_both)
-    parts += (scorer.of_same_speaker, scorer.of_distance, scorer.of_genre)
+    parts = (scorer.from_span, scorer.from_antecedent, scorer.from_product, scorer.from_features)
     return torch.cat([part.weight for part in parts], dim=1)
 
 
 def pair_by_pair(scorer, spans, speakers, genre):
     """Every pair's vector, one after the other."""
-    weight, bias = (p.detach().numpy() for p in (first_layer(scorer), scorer.of_span.bias))
+    weight, bias = (p.detach().numpy() for p in (first_layer(scorer), scorer.from_span.bias))
     layers = [
         [p.detach().numpy() for p in layer.parameters()] for layer in scorer.rest if isinstance(layer, torch.nn.Linear)
     ]
@@ -66,7 +75,7 @@ def all_at_once(scorer, spans, speakers, genre):
     rows = torch.tensor([row_of(int(offset)) for offset in offsets]).expand(n_spans, -1)
     genres = genre.expand(n_spans, n_antecedents)
     features = scorer.same_speaker(same.long()), scorer.distance(rows), scorer.genre(genres)
-    x = torch.cat([own, others, own * others, *features], dim=2) @ first_layer(scorer).t() + scorer.of_span.bias
+    x = torch.cat([own, others, own * others, *features], dim=2) @ first_layer(scorer).t() + scorer.from_span.bias
     for layer in (layer for layer in scorer.rest if isinstance(layer, torch.nn.Linear)):
         x = x.relu() @ layer.weight.t() + layer.bias
     return x.squeeze(2).masked_fill(before < 0, -torch.inf)
@@ -122,9 +131,9 @@ def test_gradients_of_the_products_are_those_of_finite_differences(n_window, n_s
     assert torch.autograd.gradcheck(lambda x, weight: _Products.apply(x, x[-2:], weight), (window, weight))
 
 
-def test_dropouts_masks_are_those_of_the_forward_pass_when_a_run_is_scored_again(shake):
+def test_dropouts_masks_are_those_of_the_forward_pass_when_a_block_is_scored_again(shake):
     scorer = scorer_of(shake, 12, dropout=0.5, span_dim=2).train()
-    spans, *rest = document_of(_RUN + 5, span_dim=2)
+    spans, *rest = document_of(_BLOCK + 5, span_dim=2)
 
     def total(spans):
         torch.manual_seed(3)
@@ -134,24 +143,44 @@ def test_dropouts_masks_are_those_of_the_forward_pass_when_a_run_is_scored_again
     assert torch.autograd.gradcheck(total, (spans,), fast_mode=True)
 
 
-def test_both_layers_are_dropped_in_training_and_neither_in_evaluation(shake):
+def test_both_layers_and_the_features_are_dropped_in_training_and_none_in_evaluation(shake):
     scorer, (spans, *rest) = scorer_of(shake, 12, dropout=0.5), document_of(20)
+    dropouts = {"layer 1": scorer.rest[1], "layer 2": scorer.rest[4], "features": scorer.feature_dropout}
     scores = {}
-    for training in ([], [1], [4], [1, 4]):
+    for training in ((), ("layer 1",), ("layer 2",), ("features",), ("layer 1", "layer 2")):
         scorer.eval()
-        for place in training:
-            scorer.rest[place].train()
+        for name in training:
+            dropouts[name].train()
         torch.manual_seed(0)
-        scores[tuple(training)] = scorer(spans, *rest).nan_to_num(0, 0, 0)
-    assert len({tuple(s.flatten().tolist()) for s in scores.values()}) == 4
+        scores[training] = scorer(spans, *rest).nan_to_num(0, 0, 0)
+    assert len({tuple(s.flatten().tolist()) for s in scores.values()}) == 5
     torch.testing.assert_close(scores[()].detach().numpy(), np.nan_to_num(pair_by_pair(scorer, spans, *rest), neginf=0))
 
 
-@pytest.mark.parametrize("max_antecedents", [1, 6, _RUN + 2])
+def test_dropout_of_the_features_has_a_mask_of_its_own_for_every_pair(shake):
+    """With every feature 1 and a first layer that adds them up, a pair's score is the sum of its mask."""
+    scorer = scorer_of(shake, 30, dropout=0.25, hidden=1).eval()
+    with torch.no_grad():
+        for parameter in scorer.parameters():
+            parameter.zero_()
+        for part in (scorer.same_speaker, scorer.distance, scorer.genre, scorer.from_features):
+            part.weight.fill_(1)
+        for layer in (layer for layer in scorer.rest if isinstance(layer, torch.nn.Linear)):
+            layer.weight.fill_(1)
+    scorer.feature_dropout.train()
+    scores = scorer(*document_of(31))
+    kept = (scores[scores > -torch.inf] * 0.75).detach()
+    torch.testing.assert_close(kept, kept.round(), atol=1e-5, rtol=0)
+    n_features = 3 * FEATURE_DIM
+    assert float(kept.mean()) == pytest.approx(0.75 * n_features, rel=0.05)
+    assert float(kept.var()) == pytest.approx(0.25 * 0.75 * n_features, rel=0.3)
+
+
+@pytest.mark.parametrize("max_antecedents", [1, 6, _BLOCK + 2])
 def test_no_span_further_back_than_the_limit_has_influence(shake, max_antecedents):
-    scorer, (spans, *rest) = scorer_of(shake, max_antecedents, hidden=40).eval(), document_of(2 * _RUN + 9)
+    scorer, (spans, *rest) = scorer_of(shake, max_antecedents, hidden=40).eval(), document_of(2 * _BLOCK + 9)
     scores = scorer(spans, *rest)
-    for k in (max_antecedents + 1, _RUN + 4, len(spans) - 1):
+    for k in (max_antecedents + 1, _BLOCK + 4, len(spans) - 1):
         (of_spans,) = torch.autograd.grad(scores[k][scores[k] > -torch.inf].sum(), spans, retain_graph=True)
         reached = of_spans.any(dim=1).nonzero().flatten().tolist()
         assert reached == list(range(max(0, k - max_antecedents), k + 1))
@@ -165,7 +194,7 @@ def test_speakers_matter_by_being_the_same_alone(shake):
     assert not torch.equal(scorer(spans, torch.zeros_like(speakers), genre), scores)
 
 
-def test_memory_holds_the_pairs_of_one_run_alone(shake, largest):
+def test_memory_holds_the_pairs_of_one_block_alone(shake, largest):
     n_spans, max_antecedents, span_dim, hidden = 300, 250, 200, 32
     scorer = scorer_of(shake, max_antecedents, span_dim=span_dim, hidden=hidden).float().train()
     spans, *rest = document_of(n_spans, span_dim=span_dim)
@@ -174,8 +203,8 @@ def test_memory_holds_the_pairs_of_one_run_alone(shake, largest):
         with saved_tensors_hooks(lambda x: (saved.append(x), x)[1], lambda x: x):
             scores = scorer(spans, *rest)
         scores[scores > -torch.inf].sum().backward()
-    one_run = (max_antecedents + _RUN) * _RUN * hidden  # [W, R, F]
-    assert largest.n_elements == one_run < n_spans * max_antecedents * span_dim / 50
+    one_block = (max_antecedents + _BLOCK) * _BLOCK * hidden  # [W, R, F]
+    assert largest.n_elements == one_block < n_spans * max_antecedents * span_dim / 50
     for_backward = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in saved}
     assert n_spans * span_dim < sum(for_backward.values()) < n_spans * max_antecedents * hidden
     assert spans.grad.isfinite().all()
@@ -183,7 +212,7 @@ def test_memory_holds_the_pairs_of_one_run_alone(shake, largest):
 
 def test_autocast_is_no_obstacle_to_gradients(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
-    scorer, (spans, *rest) = scorer_of(shake, 20, hidden=40).float().eval(), document_of(_RUN + 8)
+    scorer, (spans, *rest) = scorer_of(shake, 20, hidden=40).float().eval(), document_of(_BLOCK + 8)
     spans = spans.detach().float().requires_grad_()
 
     def total(precise):

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_tasks.nn.attention import Trilinear, masked_softmax
+from elmo_tasks.nn.attention import Trilinear, masked_softmax, masked_softmax_with_null
 
 
 @pytest.mark.parametrize(("n_x", "n_y"), [(3, 4), (1, 1), (5, 1), (2, 2)])
 def test_trilinear_is_a_weighted_sum_of_both_words_and_their_product(n_x, n_y):
     layer = Trilinear(5)
     x, y = torch.randn(2, n_x, 5), torch.randn(2, n_y, 5)
-    u, v, w = (p.detach().double().numpy() for p in (layer.of_x, layer.of_y, layer.of_both))
+    u, v, w = (p.detach().double().numpy() for p in (layer.x_weight, layer.y_weight, layer.product_weight))
     expected = np.zeros((2, n_x, n_y))
     for b in range(2):
         for i, of_x in enumerate(x[b].double().numpy()):
@@ -56,3 +56,33 @@ def test_masked_softmaxs_gradients_are_those_of_finite_differences():
     scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, False, True, True], [False] * 4, [True] * 4])
     assert torch.autograd.gradcheck(lambda s: masked_softmax(s, mask), (scores,))
+
+
+MASK = torch.tensor([[True, False, True, True], [False] * 4, [False, False, False, True]])
+
+
+@pytest.mark.parametrize("null", [-1.0, 0.5, 40.0])
+def test_a_null_choice_is_one_more_term_of_the_normaliser(null):
+    scores = 2 * torch.randn(3, 4)
+    out = masked_softmax_with_null(scores, MASK, torch.tensor(null))
+    for row, mask, found in zip(scores.double().numpy(), MASK.numpy(), out, strict=True):
+        exponentials = np.where(mask, np.exp(row), 0.0)
+        np.testing.assert_allclose(found, exponentials / (exponentials.sum() + np.exp(null)), rtol=1e-5, atol=1e-20)
+    assert (out.sum(dim=1) < 1).all()
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e30])
+def test_a_null_choice_stands_large_scores(scale):
+    scores = torch.tensor([[scale, -scale], [-scale, -scale]], requires_grad=True)
+    null = torch.tensor(-1.0, requires_grad=True)
+    out = masked_softmax_with_null(scores, torch.ones(2, 2, dtype=torch.bool), null)
+    assert out.tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    out.sum().backward()
+    assert scores.grad.isfinite().all()
+    assert null.grad.isfinite()
+
+
+def test_gradients_with_a_null_choice_are_those_of_finite_differences():
+    scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    null = torch.tensor(-1.0, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s, n: masked_softmax_with_null(s, MASK, n), (scores, null))

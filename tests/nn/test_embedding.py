@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.bilm.chars import character_id_table
+from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 
 
@@ -79,3 +79,22 @@ def test_word_embedding_trains_only_if_told_and_never_the_padding_row():
     embedding(text).sum().backward()
     assert embedding.weight.grad.tolist() == [[0.0] * 3, [0.0] * 3, [2.0] * 3, [0.0] * 3]
     assert not WordEmbedding(torch.randn(4, 3), trainable=False).weight.requires_grad
+
+
+@pytest.mark.parametrize(("init_bound", "bound"), [(None, (6 / (262 + 4)) ** 0.5), (0.05, 0.05)])
+def test_character_embeddings_start_uniformly_and_zero_where_there_is_no_word(init_bound, bound):
+    weight = CharacterCNN(char_dim=4, widths=[3], filters=6, init_bound=init_bound).embedding.weight.detach()
+    assert not weight[0].any()
+    assert 0.95 * bound < float(weight.abs().max()) <= bound
+    assert float(weight[1:].std()) == pytest.approx(bound / 3**0.5, rel=0.1)
+
+
+def test_character_dropout_is_on_the_elements_of_the_embeddings_in_training_alone():
+    cnn, text = CharacterCNN(char_dim=4, widths=[3], filters=6, dropout=0.5), text_of(["some", "words"], ["more"])
+    (convolution,), seen = cnn.convolutions, []
+    convolution.register_forward_pre_hook(lambda _, x: seen.append(x[0].detach()))
+    cnn(text)
+    cnn.eval()(text)
+    dropped, whole = seen
+    assert set((dropped / whole)[whole != 0].unique().tolist()) == {0.0, 2.0}
+    assert not dropped[whole == 0].any()

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from elmo_tasks.bilm.pack import Packing
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
+from elmo_tasks.nn.packing import Packing
 
 SHAPES = pytest.mark.parametrize(
     ("lengths", "n_columns"),
@@ -30,10 +30,10 @@ def step_by_step(layer, x, keep=None):
     h = c = x.new_zeros(len(layer.highway))
     out = []
     for word in x:
-        of_input, highway = (layer.of_input @ word).chunk(5), layer.highway @ word
+        of_input, highway = (layer.input_weight @ word).chunk(5), layer.highway @ word
         i, f, o, r, g = (
             a + b + bias
-            for a, b, bias in zip(of_input, (layer.of_hidden @ h).chunk(5), layer.bias.chunk(5), strict=True)
+            for a, b, bias in zip(of_input, (layer.hidden_weight @ h).chunk(5), layer.bias.chunk(5), strict=True)
         )
         c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
         h = torch.sigmoid(r) * torch.sigmoid(o) * torch.tanh(c) + (1 - torch.sigmoid(r)) * highway
@@ -134,11 +134,11 @@ def test_the_first_layer_sees_no_word_to_the_right_and_two_layers_see_all(shake,
 @pytest.mark.parametrize("input_dim", [3, 5, 9])
 def test_weights_begin_orthogonal_gate_by_gate_and_only_the_forget_gate_has_a_bias(input_dim):
     layer = HighwayLSTM(input_dim, 5)
-    assert (len(layer.of_input), len(layer.of_hidden), len(layer.highway)) == (5 * 5, 5 * 5, 5)
-    for gate in (layer.highway.detach(), *layer.of_input.detach().split(5), *layer.of_hidden.detach().split(5)):
+    assert (len(layer.input_weight), len(layer.hidden_weight), len(layer.highway)) == (5 * 5, 5 * 5, 5)
+    for gate in (layer.highway.detach(), *layer.input_weight.detach().split(5), *layer.hidden_weight.detach().split(5)):
         rows = gate if len(gate) <= gate.shape[1] else gate.T
         torch.testing.assert_close(rows @ rows.T, torch.eye(len(rows)), atol=1e-5, rtol=0)
-    assert len({tuple(gate.flatten().tolist()) for gate in layer.of_hidden.split(5)}) == 5
+    assert len({tuple(gate.flatten().tolist()) for gate in layer.hidden_weight.split(5)}) == 5
     assert layer.bias.tolist() == [0.0] * 5 + [1.0] * 5 + [0.0] * 15
 
 

@@ -71,7 +71,7 @@ def test_views_and_turned_matrices_are_no_obstacle(available):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 40])
-def test_a_weight_laid_out_once_serves_any_number_of_rows(available, rows):
+def test_a_weight_prepacked_once_serves_any_number_of_rows(available, rows):
     weight, h = torch.randn(33, 70), torch.randn(rows, 33)
     torch.testing.assert_close(product_with(weight)(h), h @ weight, atol=1e-5, rtol=1e-5)
     x = torch.randn(len(h), weight.shape[1])

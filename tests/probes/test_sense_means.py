@@ -5,7 +5,7 @@ import torch
 from elmo_tasks.data.senses import Instance, SenseSentence
 from elmo_tasks.elmo import ScalarMix
 from elmo_tasks.metrics.wsd import SenseF1
-from elmo_tasks.probes.wsd import SenseMeans, vectors
+from elmo_tasks.probes.sense_means import SenseMeans, vectors
 
 INVENTORY = {("bank", "n"): ["bank%a", "bank%b", "bank%c"], ("palm", "n"): ["palm%a", "palm%b"]}
 BANK, PALM = INVENTORY

@@ -1,13 +1,15 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from hydra.utils import get_class
 
-from elmo_tasks import train
+from elmo_tasks.configuration.rules import rule_of
 from elmo_tasks.errors import UserError
-from elmo_tasks.rules import MODEL_RULES
+from elmo_tasks.runs import run as train
 
 REPO = Path(__file__).parents[2]
 
@@ -31,10 +33,11 @@ REPO = Path(__file__).parents[2]
         ("data=local", r"data\.root is not set; add data\.root="),
         ("task.files.dev=sst/devel.txt", r"sst/devel\.txt: no such file; .*task\.files\.dev"),
         ("words.path=/no/such", r"words\.path=/no/such: no such file"),
-        ("seed=-1", r"seed must be a whole number of at least 0"),
+        ("seed=-1", r"seed must be a whole number from 0 to 4,294,967,295, found -1"),
+        ("seed=4294967296", r"seed must be a whole number from 0 to .*, found 4294967296"),
         ("seed=1.5", r"seed must be a whole number"),
         ("trainer.max_epochs=0", r"trainer\.max_epochs must be a whole number of at least 1"),
-        ("trainer.max_steps=0", r"trainer\.max_steps must be -1 \(no bound\) or a whole number of at least 1, found 0"),
+        ("trainer.max_steps=0", r"trainer\.max_steps must be -1 or a whole number of at least 1, found 0"),
         ("trainer.val_check_interval=0", r"trainer\.val_check_interval must be a whole number of at least 1, or null"),
         ("trainer.val_check_interval=-3", r"trainer\.val_check_interval must be .*, found -3"),
         ("trainer.val_check_interval=1.5", r"trainer\.val_check_interval must be .*, found 1\.5"),
@@ -57,6 +60,50 @@ REPO = Path(__file__).parents[2]
             r"an item of the \w+ split has \d+ tokens.*task\.training\.batch_tokens=\d+ if",
         ),
         ("ensemble=3", r"ensemble must be a list of two or more different seeds"),
+        ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, 16-mixed, found 'foo'"),
+        ("trainer.precision=64-true", r"trainer\.precision must be one of"),
+        ("trainer.precision=16-true", r"trainer\.precision must be one of"),
+        ("trainer.accelerator=foo", r"trainer\.accelerator must be one of auto, cpu, gpu, found 'foo'"),
+        ("trainer.accelerator=null", r"trainer\.accelerator must be one of auto, cpu, gpu, found None"),
+        ("trainer.threads=99999999999", r"trainer\.threads must be a whole number from 1 to 1,024, or null, found 9"),
+        ("trainer.threads=100000", r"trainer\.threads must be a whole number from 1 to 1,024, or null"),
+        ("trainer.max_epochs=null", r"trainer\.max_epochs must be a whole number of at least 1, found None"),
+        ("task.training.batch_size=null", r"task\.training\.batch_size must be a whole number of at least 1, found N"),
+        ("task.training.batch_tokens=null", r"task\.training\.batch_tokens must be a whole number of at least 1"),
+        ("task.training.grad_norm=abc", r"task\.training\.grad_norm must be a number in \(0, inf\), or null"),
+        ("task.training.grad_norm=-1", r"task\.training\.grad_norm must be a number in \(0, inf\), or null, found -1"),
+        ("task.files.train=5", r"task\.files\.train must be a text, found 5"),
+        ("task.files.train=[a,b]", r"task\.files\.train must be a text, found \['a', 'b'\]"),
+        ("task.files.dev=null", r"there is no dev set: set task\.files\.dev"),
+        ("scale.name=foo", r"scale\.name must be one of cpu, paper, found 'foo'"),
+        ("logger.name=foo", r"logger\.name must be one of csv, wandb, tensorboard, none, found 'foo'"),
+        ("words.name=foo", r"words\.name must be one of glove, random, none, found 'foo'"),
+        ("words.lowercase=maybe", r"words\.lowercase must be true or false, found 'maybe'"),
+        ("data.root=${nosuch}", r"the configuration cannot be resolved: .*nosuch.* \(at data\.root\)$"),
+        ("data.root=${oc.env:NOSUCH}", r"the configuration cannot be resolved: .*NOSUCH"),
+        ("seed=${seed}", r"the configuration cannot be resolved: "),
+        ("bilm.warm_text=5", r"bilm\.warm_text must be a text, or null, found 5"),
+        (f"bilm.name={'x' * 300}", r"bilm\.name must be a name of .*, 60 at most, found 'x{40}'\.\.\."),
+        ("task.reader.phrases=maybe", r"task\.reader\.phrases must be true or false, found 'maybe'"),
+        ("task.reader.unescape=5", r"task\.reader\.unescape must be true or false, found 5"),
+        ("task.reader.min_phrase_tokens=abc", r"task\.reader\.min_phrase_tokens must be a whole number"),
+        ("task.reader.min_phrase_tokens=-1", r"task\.reader\.min_phrase_tokens must be a whole number of at least 1"),
+        ("+elmo.nosuch=1", r"there is no key 'elmo\.nosuch'; beside it there are placement, mix, gamma, lambda"),
+        ("++trainer.max_epoch=3", r"there is no key 'trainer\.max_epoch'; beside it there are max_epochs"),
+        ("+nosuch=1", r"there is no key 'nosuch'; beside it there are words, bilm, task"),
+        ("+task.model.nosuch=1", r"there is no key 'task\.model\.nosuch'; beside it there are words, elmo"),
+        ("+task.reader.nosuch=1", r"there is no key 'task\.reader\.nosuch'; beside it there are phrases"),
+        ("~task", r"task is missing"),
+        ("~trainer.patience", r"trainer\.patience is missing; it must be a whole number of at least 1, or null"),
+        ("packages=5", r"packages must be a list of packages"),
+        ("if_running=maybe", r"if_running must be one of refuse, wait, found 'maybe'"),
+        ("task.reader._target_=torch.load", r"task\.reader\._target_ must be a class below elmo_tasks\.data, "),
+        ("task.reader._target_=pathlib.Path.touch", r"task\.reader\._target_ must be a class below elmo_tasks\.data"),
+        ("task.reader._target_=elmo_tasks.data.sst5.Path", r"task\.reader\._target_=.*: not a class of this package"),
+        ("task.reader._target_=elmo_tasks.files.write_text", r"task\.reader\._target_ must be a class below"),
+        ("task.reader._target_=elmo_tasks.data.nosuch.X", r"task\.reader\._target_=.*: there is no such class"),
+        ("+task.reader.x._target_=elmo_tasks.data.text.os.remove", r"task\.reader\.x\._target_=.*: not a class of"),
+        ("task.optimizer._target_=torch.optim.nosuch", r"task\.optimizer\._target_=.*: there is no such class"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_key_and_choices(composed: Any, override: str, message: str) -> None:
@@ -105,15 +152,33 @@ def test_a_wrong_size_of_a_model_is_named_before_anything_is_read_or_written(
     assert not (tmp_path / "outputs").exists()
 
 
-@pytest.mark.parametrize("task", ["sst5", "ner", "snli", "squad", "srl", "coref", "nsmc"])
-def test_every_key_of_a_model_has_a_rule(composed: Any, task: str) -> None:
-    assert set(composed(f"task={task}").task.model) - {"_target_"} <= set(MODEL_RULES)
+@pytest.mark.parametrize("task", ["sst5", "ner", "snli", "squad", "srl", "coref", "nsmc", "lm"])
+def test_every_key_of_a_model_has_a_range_or_a_choice(composed: Any, task: str) -> None:
+    model = composed(f"task={task}").task.model
+    hints = get_type_hints(get_class(model._target_).__init__, include_extras=True)
+    for key in set(model) - {"_target_"}:
+        assert re.search(r"\d|one of", rule_of(hints[key])[0]), key
+
+
+def test_a_message_quotes_at_most_a_part_of_what_was_found(composed: Any) -> None:
+    with pytest.raises(UserError) as error:
+        train.run(composed(f"results.dir=[{'x' * 5000}]"))
+    assert len(str(error.value)) <= 300
+
+
+def test_a_class_of_a_package_that_the_user_trusts_is_taken(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "my_lab.py").write_text("from elmo_tasks.metrics.accuracy import Accuracy\nclass Own(Accuracy): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ["task=sst5", "task.metric._target_=my_lab.Own", "trainer.max_epochs=1", "elmo.placement=none"]
+    with pytest.raises(UserError, match=r"^task\.metric\._target_ must be .* packages=\[NAME\] allows those"):
+        train.run(composed(*own))
+    train.run(composed(*own, "packages=[my_lab]"))
 
 
 @pytest.mark.parametrize(
     ("task", "override", "message"),
     [
-        ("srl", "task.optimizer.rho=2", r"torch\.optim\.Adadelta takes, found lr=1\.0, rho=2 \(Invalid rho value: 2\)"),
+        ("squad", "task.optimizer.rho=2", r"torch\.optim\.Adadelta takes, found .*rho=2, .*\(Invalid rho value: 2"),
         (
             "coref",
             "task.optimizer.lr=-1",
@@ -133,7 +198,7 @@ def test_what_an_optimizer_does_not_take_is_one_sentence_and_nothing_is_written(
     assert not (tmp_path / "outputs").exists()
 
 
-@pytest.mark.parametrize("limit", ["0.5", "true", "0", "2.0"])
+@pytest.mark.parametrize("limit", ["0.5", "0.99"])
 def test_the_held_out_text_of_a_bilm_has_no_shares(composed: Any, limit: str) -> None:
     with pytest.raises(UserError, match=r"limit_val_batches must be 1\.0 \(all batches\) or a whole number .* found"):
         train.run(composed("task=lm", f"trainer.limit_val_batches={limit}"))
@@ -159,7 +224,7 @@ def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None
 
 
 def test_a_wrong_option_of_a_reader_is_one_sentence(composed: Any) -> None:
-    with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number .* found 'many'"):
+    with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number, found 'many'"):
         train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmo_tasks import train
-from elmo_tasks.checkpoint import STATE
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.runs import run as train
+from elmo_tasks.training.checkpoint import STATE
 
 LM = (
     "task=lm",

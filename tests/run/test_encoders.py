@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from rows_as_json import load
 
-from elmo_tasks import ensemble, train
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import load
+from elmo_tasks.runs import run as train
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_run_leaves_a_row(
     small = ["data.fraction=0.03", "trainer.max_epochs=1"]
     value = train.run(composed(*chosen, *small, f"task={task}", f"elmo.placement={placement}"))
     (row,) = load(tmp_path / "outputs" / "rows")
-    assert row["scores"]["dev"][row["metric"]] == value
+    assert row["scores"]["dev"][row["metric"]["name"]] == value
     assert all(len(weights["s"]) == 3 for weights in row["elmo"]["weights"].values())
     assert row["bilm"]["name"] == row["config"]["bilm"]["name"] in row["run_id"]
     assert row["layers"]["computed"] > 0
@@ -56,7 +56,7 @@ def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
         run_id for run_id in rows if "layer_1" in run_id
     ]
     assert len({row["bilm"]["digest"] for row in rows.values()}) == 2
-    ensemble.run(composed(*chosen, *small, "ensemble=[1,2]"))
+    train.run(composed(*chosen, *small, "ensemble=[1,2]"))
     assert len(load(tmp_path / "outputs" / "rows")) == 5
 
 
@@ -70,7 +70,7 @@ def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
         ("bilm.path=null", r"^bilm=\w+ is not bundled; set bilm\.path to its files"),
         ("bilm.name=a/b", r"^bilm\.name must be a name of letters"),
         ("elmo.mix=layer_3", r"has 3 layers: layer_0, layer_1, layer_2"),
-        ("task=lm", r"^task=lm trains a biLM, and bilm=\w+ is none"),
+        ("task=lm", r"^bilm=\w+ is no biLM, so that it has no sizes to train"),
     ],
 )
 def test_what_only_a_bilm_has_is_refused(

@@ -1,22 +1,26 @@
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from rows_as_json import load
 from safetensors.torch import load_file, save_file
 
-from elmo_tasks import ensemble, train
-from elmo_tasks.build import build_bilm, build_data, build_elmo, build_model, build_store
-from elmo_tasks.config import validate
+from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model, build_store
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.squad import Paragraph
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.squad import SquadScore
-from elmo_tasks.report import render
-from elmo_tasks.results import load
+from elmo_tasks.render.grid import markdown
+from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.runs import run as train
+from elmo_tasks.tables.everything import PARTS
 
 SEEDS = (1, 2)
 SMALL = ("trainer.max_epochs=1", "task.model.hidden=30")
@@ -51,18 +55,21 @@ def finish(composed: Any, tmp_path: Path, tmp_path_factory: Any, kept: dict[tupl
 def scatter(outputs: Path, seed: int) -> None:
     """Random weights in place of a member's own; its biases stay near zero, so that no label always wins."""
     (file,) = outputs.glob(f"runs/*-s{seed}-*/model.safetensors")
+    (path,) = outputs.glob(f"rows/*-s{seed}-*.json")
     generator, weights = torch.Generator().manual_seed(seed), load_file(file)
     for weight in weights.values():
         if weight.dim() > 1:
             weight.normal_(std=0.3, generator=generator)
     save_file(weights, file)
+    row = json.loads(path.read_text("utf-8"))  # of these weights
+    path.write_text(json.dumps(row | {"weights": hashlib.sha256(file.read_bytes()).hexdigest()}), "utf-8")
 
 
 def rows_of(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of single runs in order of their seeds, and rows of ensembles."""
     rows = load(tmp_path / "outputs" / "rows")
-    singles = sorted((row for row in rows if "ensemble" not in row), key=lambda row: row["seed"])
-    return singles, [row for row in rows if "ensemble" in row]
+    singles = sorted((row for row in rows if row["ensemble"] is None), key=lambda row: row["seed"])
+    return singles, [row for row in rows if row["ensemble"] is not None]
 
 
 def outputs_of_members(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
@@ -87,7 +94,7 @@ def test_labels_are_chosen_by_the_mean_of_the_members_probabilities(
     composed: Any, tmp_path: Path, finish: Finish, overrides: tuple[str, ...]
 ) -> None:
     finish(*overrides)
-    value = ensemble.run(composed(*overrides, "ensemble=[1,2]", "test=true"))
+    value = train.run(composed(*overrides, "ensemble=[1,2]", "test=true"))
     _, (row,) = rows_of(tmp_path)
     assert row["scores"]["dev"]["accuracy"] == value
     assert list(row["scores"]) == ["dev", "test"]
@@ -106,10 +113,10 @@ def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_spa
     composed: Any, tmp_path: Path, finish: Finish
 ) -> None:
     finish(*SQUAD)
-    value = ensemble.run(composed(*SQUAD, "ensemble=[1,2]", "test=true"))
+    value = train.run(composed(*SQUAD, "ensemble=[1,2]", "test=true"))
     _, (row,) = rows_of(tmp_path)
     assert row["scores"]["dev"]["f1"] == value
-    assert row["files"] == [f"{row['run_id']}/{split}/predictions.json" for split in ("dev", "test")]
+    assert list(row["files"]) == [f"{row['run_id']}/{split}/predictions.json" for split in ("dev", "test")]
     for file, (split, scores) in zip(row["files"], row["scores"].items(), strict=True):
         answers, metric = json.loads((tmp_path / "outputs" / "rows" / file).read_text("utf-8")), SquadScore()
         ids, differ = [], 0
@@ -138,15 +145,16 @@ def spans_of(paragraph: Paragraph, starts: list[float], ends: list[float]) -> di
 
 def test_the_row_names_its_members_and_has_no_curve(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI)
-    ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+    train.run(composed(*SNLI, "ensemble=[1,2]"))
     singles, (row,) = rows_of(tmp_path)
-    assert row["ensemble"] == {"seeds": [1, 2], "members": [single["run_id"] for single in singles]}
+    members = [{name: single[name] for name in ("run_id", "seed", "weights")} for single in singles]
+    assert row["ensemble"] == {"members": members}
     assert row["seed"] is None
-    assert not {"curve", "epochs", "best_epoch", "error"} & set(row)
+    assert row["training"] is None
     assert row["run_id"].startswith("snli-sample-cpu-f0.1-both-mini-scalar-l0.001-e2-")
     assert (tmp_path / "outputs" / "rows" / f"{row['run_id']}.json").is_file()
     assert row["parameters"] == sum(single["parameters"] for single in singles)
-    assert row["files"] == []
+    assert row["files"] == {}
     assert {**row["elmo"], "weights": singles[0]["elmo"]["weights"]} == singles[0]["elmo"]
     for same in ("task", "slug", "scale", "metric", "data", "bilm"):
         assert row[same] == singles[0][same]
@@ -154,7 +162,7 @@ def test_the_row_names_its_members_and_has_no_curve(composed: Any, tmp_path: Pat
 
 def test_a_baseline_needs_no_bilm(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI, "elmo.placement=none")
-    ensemble.run(composed(*SNLI, "elmo.placement=none", "ensemble=[1,2]"))
+    train.run(composed(*SNLI, "elmo.placement=none", "ensemble=[1,2]"))
     _, (row,) = rows_of(tmp_path)
     assert row["bilm"] is None
     assert row["layers"]["computed"] == row["layers"]["read"] == 0
@@ -164,7 +172,7 @@ def test_run_again_it_gives_the_same_row_whatever_the_order(composed: Any, tmp_p
     finish(*SNLI)
     rows = []
     for seeds in ("[1,2]", "[1,2]", "[2,1]"):
-        ensemble.run(composed(*SNLI, f"ensemble={seeds}"))
+        train.run(composed(*SNLI, f"ensemble={seeds}"))
         (row,) = rows_of(tmp_path)[1]
         rows.append({key: row[key] for key in row if key not in ("created", "seconds", "commit", "dirty")})
     assert rows[0] == rows[1]
@@ -175,40 +183,45 @@ def test_the_row_counts_the_layers_that_any_member_had_to_compute(
     composed: Any, tmp_path: Path, finish: Finish
 ) -> None:
     finish(*SNLI)
-    ensemble.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))  # the members never saw the test set
+    train.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))  # the members never saw the test set
     _, (row,) = rows_of(tmp_path)
     assert row["layers"]["computed"] > 0
 
 
+def table(folder: Path) -> str:
+    grid = PARTS["scores"](read_rows([folder / "outputs" / "rows"])).grid
+    return markdown(replace(grid, notes=[]))
+
+
 def test_the_report_gives_an_ensemble_a_line_of_its_own(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI)
-    before = render(tmp_path / "outputs" / "rows")
-    value = ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
-    added = set(render(tmp_path / "outputs" / "rows").splitlines()) - set(before.splitlines())
-    assert set(before.splitlines()) <= set(render(tmp_path / "outputs" / "rows").splitlines())
+    before = table(tmp_path)
+    value = train.run(composed(*SNLI, "ensemble=[1,2]"))
+    added = set(table(tmp_path).splitlines()) - set(before.splitlines())
+    assert set(before.splitlines()) <= set(table(tmp_path).splitlines())
     (line,) = added
-    assert "both, scalar, lambda 0.001, ensemble of 2 | 1 | accuracy" in line
-    assert f"| {value:.2f} | - |" in line
+    assert "| both, scalar, lambda 0.001, ensemble of 2 |" in line
+    assert f"| 1 | accuracy | {value:.2f} | - |" in line
 
 
 @pytest.mark.parametrize("seeds", ["[1,1]", "[1]", "[]", "[1,2,1]", "[1,-2]", "[1,two]", "2"])
 def test_members_are_two_or_more_different_seeds(composed: Any, finish: Finish, seeds: str) -> None:
     finish(*SNLI)
     with pytest.raises(UserError, match=r"^ensemble must be a list of two or more different seeds, such as \[1,2,3\]"):
-        ensemble.run(composed(*SNLI, f"ensemble={seeds}"))
+        train.run(composed(*SNLI, f"ensemble={seeds}"))
 
 
 def test_a_member_that_was_not_run_is_named(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI)
     with pytest.raises(UserError, match=r"^seed 3 has no finished run snli-.*-s3-.* run seed=3 first$"):
-        ensemble.run(composed(*SNLI, "ensemble=[1,3,2]"))
+        train.run(composed(*SNLI, "ensemble=[1,3,2]"))
     assert rows_of(tmp_path)[1] == []
 
 
 def test_a_member_of_another_setting_is_none(composed: Any, finish: Finish) -> None:
     finish(*SNLI)
     with pytest.raises(UserError, match=r"^seed 1 has no finished run"):
-        ensemble.run(composed(*SNLI, "elmo.lambda=0.1", "ensemble=[1,2]"))
+        train.run(composed(*SNLI, "elmo.lambda=0.1", "ensemble=[1,2]"))
 
 
 def test_weights_that_are_gone_are_named(composed: Any, tmp_path: Path, finish: Finish) -> None:
@@ -216,7 +229,7 @@ def test_weights_that_are_gone_are_named(composed: Any, tmp_path: Path, finish: 
     (weights,) = (tmp_path / "outputs" / "runs").glob("*-s2-*/model.safetensors")
     weights.unlink()
     with pytest.raises(UserError, match=r"model\.safetensors: the weights of this run are gone; run seed=2 again"):
-        ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+        train.run(composed(*SNLI, "ensemble=[1,2]"))
     assert rows_of(tmp_path)[1] == []
 
 
@@ -224,8 +237,8 @@ def test_weights_that_are_damaged_are_named(composed: Any, tmp_path: Path, finis
     finish(*SNLI)
     (weights,) = (tmp_path / "outputs" / "runs").glob("*-s2-*/model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=r"-s2-.*model\.safetensors: not the weights of this model"):
-        ensemble.run(composed(*SNLI, "ensemble=[1,2]"))
+    with pytest.raises(UserError, match=r"model\.safetensors: not the weights that snli-.*-s2-.* was measured with"):
+        train.run(composed(*SNLI, "ensemble=[1,2]"))
 
 
 @pytest.mark.parametrize("trained", [True, False])
@@ -233,9 +246,9 @@ def test_a_model_without_probabilities_has_no_ensembles(composed: Any, trained: 
     if trained:
         train.run(composed("task=ner", "elmo.placement=none", "trainer.max_epochs=1"))
     with pytest.raises(UserError, match=r"^task=ner has no ensembles"):
-        ensemble.run(composed("task=ner", "elmo.placement=none", "trainer.max_epochs=1", "ensemble=[1,2]"))
+        train.run(composed("task=ner", "elmo.placement=none", "trainer.max_epochs=1", "ensemble=[1,2]"))
 
 
 def test_a_language_model_has_no_ensembles(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task=lm has no ensembles"):
-        ensemble.run(composed("task=lm", "ensemble=[1,2]"))
+        train.run(composed("task=lm", "ensemble=[1,2]"))

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from rows_as_json import load
 
-from elmo_tasks import train
+from elmo_tasks.assembly import build_data, build_lm_data
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.build import build_data, build_start
-from elmo_tasks.config import TASKS, validate
+from elmo_tasks.configuration.validate import TASKS, validate
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import load
+from elmo_tasks.runs import run as train
+from elmo_tasks.runs.language_model import LanguageModelRun
 
 NAMES = [path.stem for path in sorted(TASKS.glob("*.yaml")) if "reader" in OmegaConf.load(path)]
 SIZES = [
@@ -40,7 +41,7 @@ def small(composed: Any, tmp_path: Path) -> Any:
 @pytest.mark.parametrize("task", NAMES)
 @pytest.mark.parametrize("fraction", [1.0, 0.3])
 def test_the_text_is_every_token_list_of_the_items_of_the_task(composed: Any, task: str, fraction: float) -> None:
-    lm = build_data(validate(composed(*SIZES, f"task.lm.text={task}", f"data.fraction={fraction}")))
+    lm = build_lm_data(validate(composed(*SIZES, f"task.lm.text={task}", f"data.fraction={fraction}")), None)
     own = build_data(validate(composed(f"task={task}", f"data.fraction={fraction}")))
     assert isinstance(own, TaskData)
     assert isinstance(lm.text, TaskText)
@@ -58,14 +59,14 @@ def test_the_text_is_every_token_list_of_the_items_of_the_task(composed: Any, ta
 
 
 def test_the_text_of_sst5_is_whole_sentences_at_the_scale_of_the_paper_too(composed: Any) -> None:
-    lm = build_data(validate(composed(*SIZES, "task.lm.text=sst5", "scale=paper")))
+    lm = build_lm_data(validate(composed(*SIZES, "task.lm.text=sst5", "scale=paper")), None)
     assert isinstance(lm.text, TaskText)
     assert len(list(lm.text.sentences("train"))) == 425
 
 
 def test_a_task_s_files_and_reader_can_be_changed(composed: Any, tmp_path: Path) -> None:
     changes = "+task.lm.changes.ner={files: {dev: conll2003/eng.testb}}"
-    lm, other = (build_data(validate(composed(*SIZES, "task.lm.text=ner", *more))) for more in ([], [changes]))
+    lm, other = (build_lm_data(validate(composed(*SIZES, "task.lm.text=ner", *more)), None) for more in ([], [changes]))
     assert isinstance(lm.text, TaskText)
     assert isinstance(other.text, TaskText)
     assert list(lm.text.sentences("train")) == list(other.text.sentences("train"))
@@ -77,24 +78,24 @@ def test_a_new_softmax_is_trained_alone_and_then_both(small: Any, tmp_path: Path
     train.run(small(f"task.lm.text={task}"))
     (row,) = load(tmp_path / "outputs" / "rows")
     assert f"-{task}-" in row["run_id"]
-    assert [point["epoch"] for point in row["curve"]] == [0, 1, 2]
-    untrained, alone, both = (point["dev"] for point in row["curve"])
-    assert row["before"] == alone
+    assert [point["epoch"] for point in row["training"]["curve"]] == [0, 1, 2]
+    untrained, alone, both = (point["dev"] for point in row["training"]["curve"])
+    assert row["language_model"]["before"] == alone
     assert alone["perplexity"] < untrained["perplexity"]
     assert row["scores"]["dev"]["perplexity"] == pytest.approx(min(alone["perplexity"], both["perplexity"]), rel=1e-6)
-    assert row["start"]["softmax"] == "new"
-    tuned = BiLM.load(row["exported"]["folder"])
-    assert row["exported"]["digest"] == tuned.digest != BiLM.load(tmp_path / "bilm").digest
+    assert row["language_model"]["initial"]["softmax"] == "new"
+    tuned = BiLM.load(row["language_model"]["exported"]["folder"])
+    assert row["language_model"]["exported"]["digest"] == tuned.digest != BiLM.load(tmp_path / "bilm").digest
 
 
 def test_the_bilm_stays_as_it_was_while_the_softmax_is_trained(small: Any, tmp_path: Path) -> None:
     steps = 10  # within the first epoch
     train.run(small("task.lm.text=sst5", f"trainer.max_steps={steps}", f"trainer.val_check_interval={steps}"))
     (row,) = load(tmp_path / "outputs" / "rows")
-    assert [point["step"] for point in row["curve"]] == [0, steps]
+    assert [point["step"] for point in row["training"]["curve"]] == [0, steps]
     rounded = BiLM.load(tmp_path / "bilm")
     rounded.save(tmp_path / "rounded", dtype="float16")
-    assert row["exported"]["digest"] == BiLM.load(tmp_path / "rounded").digest
+    assert row["language_model"]["exported"]["digest"] == BiLM.load(tmp_path / "rounded").digest
 
 
 def test_a_run_s_own_softmax_and_words_go_on(small: Any, tmp_path: Path) -> None:
@@ -104,30 +105,29 @@ def test_a_run_s_own_softmax_and_words_go_on(small: Any, tmp_path: Path) -> None
     words = (weights.parent / "bilm" / "vocabulary.txt").read_text()
     train.run(small("task.lm.text=ner", f"task.lm.init={weights}", f"paths.outputs={tmp_path / 'second'}"))
     (row,) = load(tmp_path / "second" / "rows")
-    assert row["start"]["softmax"] == "restored"
-    assert row["data"]["vocabulary"] == len(words.split("\n")) - 1
-    assert row["data"]["unknown"] > 0.1
-    assert (Path(row["exported"]["folder"]) / "vocabulary.txt").read_text() == words
-    assert [point["epoch"] for point in row["curve"]] == [0, 1]
-    assert row["before"] == row["curve"][0]["dev"]
-    for init in (weights, first["exported"]["folder"]):
+    assert row["language_model"]["initial"]["softmax"] == "restored"
+    assert row["language_model"]["vocabulary"] == len(words.split("\n")) - 1
+    assert row["language_model"]["unknown"] > 0.1
+    assert (Path(row["language_model"]["exported"]["folder"]) / "vocabulary.txt").read_text() == words
+    assert [point["epoch"] for point in row["training"]["curve"]] == [0, 1]
+    assert row["language_model"]["before"] == row["training"]["curve"][0]["dev"]
+    for init in (weights, first["language_model"]["exported"]["folder"]):
         again = ["task.lm.text=sst5", f"task.lm.init={init}", "trainer.max_steps=1", "trainer.val_check_interval=1"]
         train.run(small(*again, f"paths.outputs={tmp_path / 'again'}"))
-    exact, rounded = sorted(
-        load(tmp_path / "again" / "rows"), key=lambda row: not row["start"]["init"].endswith(".safetensors")
-    )
-    assert exact["before"] == pytest.approx(first["scores"]["dev"], rel=1e-6)
-    assert rounded["before"] == pytest.approx(first["scores"]["dev"], rel=1e-2)
+    rows = {Path(row["language_model"]["initial"]["name"]).suffix: row for row in load(tmp_path / "again" / "rows")}
+    exact, rounded = rows[".safetensors"], rows[""]
+    assert exact["language_model"]["before"] == pytest.approx(first["scores"]["dev"], rel=1e-6)
+    assert rounded["language_model"]["before"] == pytest.approx(first["scores"]["dev"], rel=1e-2)
 
 
 def test_a_task_reads_the_bilm_that_came_of_it(small: Any, composed: Any, tmp_path: Path) -> None:
     train.run(small("task.lm.text=ner"))
     (tuned,) = load(tmp_path / "outputs" / "rows")
     rows = {}
-    for name, folder in (("before", tmp_path / "bilm"), ("after", tuned["exported"]["folder"])):
+    for name, folder in (("before", tmp_path / "bilm"), ("after", tuned["language_model"]["exported"]["folder"])):
         train.run(composed("task=ner", f"bilm.path={folder}", f"results.dir={tmp_path / name}"))
         (rows[name],) = load(tmp_path / name)
-    assert rows["after"]["bilm"]["digest"] == tuned["exported"]["digest"]
+    assert rows["after"]["bilm"]["digest"] == tuned["language_model"]["exported"]["digest"]
     assert rows["after"]["run_id"] != rows["before"]["run_id"]
 
 
@@ -135,10 +135,7 @@ def test_another_start_at_the_same_path_is_another_run_and_the_same_elsewhere_is
     small: Any, tmp_path: Path, tiny_bilm: Any
 ) -> None:
     def name(*overrides: str) -> str:
-        cfg = validate(small("task.lm.text=sst5", *overrides))
-        start = build_start(cfg)
-        assert start is not None
-        return train.identify(cfg, build_data(cfg, start).digest, None, train.describe_start(cfg, start))
+        return LanguageModelRun(validate(small("task.lm.text=sst5", *overrides))).run_id
 
     first = name()
     tiny_bilm.save(tmp_path / "elsewhere")

@@ -6,8 +6,8 @@ from other_device import AWAY, MixedDevicesError, Shell, here, other_device, sen
 from torch import nn
 from torch.nn import functional as F
 
-from elmo_tasks.build import build_data, build_model
-from elmo_tasks.config import validate
+from elmo_tasks.assembly import build_language_model, build_lm_data
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.encoders.hf import HuggingFace
 
@@ -74,9 +74,9 @@ def test_a_bilm(tiny_bilm, state):
 
 def test_the_training_of_a_bilm(composed):
     cfg = validate(composed("task=lm", "data=sample", "task.data.batch_size=4"))
-    data = build_data(cfg)
+    data = build_lm_data(cfg, None)
     data.read()
-    model = build_model(cfg, data, None)
+    model = build_language_model(cfg, data, None)
     batch = next(iter(data.batches("dev")))
     nll = []
     for where in ("cpu", AWAY):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.config import validate
+from elmo_tasks.configuration.validate import validate
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -19,12 +19,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "pre_encode": 300,
             "hidden": 300,
             "classifier": [1200, 600],
-            "embedding_dropout": 0.5,
+            "embedding_dropout": 0.25,
             "pre_encode_dropout": 0.25,
             "integrator_dropout": 0.1,
             "classifier_dropout": [0.2, 0.3],
         },
         "reader": {"phrases": True, "min_phrase_tokens": 1, "unescape": True},
+        "words": {"unknown": "normal", "unit_length": False, "paper_dim": 300, "any_dim": False},
         "update_words": False,
         "elmo": {"placement": "both", "lambda": 0.001, "dropout": 0.0},
         "optimizer": {**ADAM, "lr": 0.001},
@@ -34,6 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ner": {
         "model": {"char_dim": 16, "char_filters": 128, "char_width": 3, "hidden": [200, 200], "dropout": 0.5},
         "reader": {},
+        "words": {"unknown": "normal", "unit_length": False, "paper_dim": 50, "any_dim": False},
         "update_words": True,
         "elmo": {"placement": "input", "lambda": 0.1, "dropout": 0.0},
         "optimizer": {**ADAM, "lr": 0.001},
@@ -41,11 +43,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "epochs": {"max_epochs": 75, "patience": 25},
     },
     "snli": {
-        "model": {"hidden": 300, "dropout": 0.5},
+        "model": {"hidden": 300, "dropout": 0.5, "attention_dropout": 0.0},
         "reader": {},
+        "words": {"unknown": "normal", "unit_length": False, "paper_dim": 300, "any_dim": False},
         "update_words": False,
         "elmo": {"placement": "both", "lambda": 0.001, "dropout": 0.0},
-        "optimizer": {**ADAM, "lr": 0.0004},
+        "optimizer": {**ADAM, "lr": 0.0004, "weight_decay": 0.0},
         "training": {"batch_size": 32, "grad_norm": 10.0, "schedule": "halve", "average": None},
         "epochs": {"max_epochs": 75, "patience": 5},
     },
@@ -54,12 +57,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "char_dim": 20,
             "char_filters": 100,
             "char_width": 5,
+            "char_dropout": 0.2,
             "hidden": 90,
             "linear": 180,
             "dropout": 0.2,
             "max_answer_tokens": 17,
         },
         "reader": {"max_tokens": 1000, "too_long": "error", "bad_answers": "error"},
+        "words": {"unknown": "zeros", "unit_length": False, "paper_dim": 300, "any_dim": False},
         "update_words": False,
         "elmo": {"placement": "both", "lambda": 0, "dropout": 0.5},
         "optimizer": {**ADADELTA, "eps": 1e-8},
@@ -69,6 +74,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "srl": {
         "model": {"indicator_dim": 100, "hidden": 300, "n_layers": 8, "dropout": 0.1},
         "reader": {"max_training_tokens": 100},
+        "words": {"unknown": "normal", "unit_length": False, "paper_dim": 100, "any_dim": False},
         "update_words": True,
         "elmo": {"placement": "input", "lambda": 0.001, "dropout": 0.1},
         "optimizer": ADADELTA,
@@ -80,6 +86,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "char_dim": 8,
             "char_filters": 50,
             "char_widths": [3, 4, 5],
+            "cell": "lstm",
             "hidden": 200,
             "ffnn": 150,
             "feature_dim": 20,
@@ -90,6 +97,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "lexical_dropout": 0.5,
         },
         "reader": {"max_training_sentences": 50, "ontonotes": False},
+        "words": {"unknown": "zeros", "unit_length": True, "paper_dim": 300, "any_dim": False},
         "update_words": False,
         "elmo": {"placement": "input", "lambda": 0, "dropout": 0.5},
         "optimizer": {**ADAM, "lr": 0.001},
@@ -104,9 +112,10 @@ def test_scale_paper_has_the_papers_sizes_rates_and_schedules(task: str) -> None
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = validate(compose("config", [f"task={task}", "scale=paper", "data=local", "data.root=DIR"]))
     of_task, expected = cfg["task"], SETTINGS[task]
-    constructed = {"_target_", "_partial_"}
+    constructed = {"_target_", "_partial_", "encoding"}
     assert {key: value for key, value in of_task["model"].items() if key not in constructed} == expected["model"]
     assert {key: value for key, value in of_task["reader"].items() if key not in constructed} == expected["reader"]
+    assert {key: cfg["words"][key] for key in expected["words"]} == expected["words"]
     assert of_task["update_words"] is expected["update_words"]
     assert of_task["optimizer"] == {"_partial_": True, **expected["optimizer"]}
     assert {key: of_task["training"][key] for key in expected["training"]} == expected["training"]

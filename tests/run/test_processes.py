@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from rows_as_json import load
 from safetensors.torch import load_file
 
-from elmo_tasks import train
-from elmo_tasks.checkpoint import STATE
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import load
+from elmo_tasks.runs import run as train
+from elmo_tasks.training.checkpoint import STATE
 
 REPO = Path(__file__).parents[2]
 SMALL = [
@@ -46,10 +46,9 @@ def outcome(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
 def assert_close(found: Path, expected: Path) -> None:
     (row, weights), (expected_row, expected_weights) = outcome(found), outcome(expected)
     assert row["run_id"] == expected_row["run_id"]
-    assert (
-        [point["step"] for point in row["curve"]] == [point["step"] for point in expected_row["curve"]] == [5, 10, 15]
-    )
-    for point, other in zip(row["curve"], expected_row["curve"], strict=True):
+    curve, expected_curve = row["training"]["curve"], expected_row["training"]["curve"]
+    assert [point["step"] for point in curve] == [point["step"] for point in expected_curve] == [5, 10, 15]
+    for point, other in zip(curve, expected_curve, strict=True):
         assert point["train_loss"] == pytest.approx(other["train_loss"], rel=1e-5)
         assert point["dev"] == pytest.approx(other["dev"], rel=1e-5)
     assert row["scores"]["dev"] == pytest.approx(expected_row["scores"]["dev"], rel=1e-5)
@@ -66,7 +65,8 @@ def test_two_processes_and_one_train_the_same_bilm_and_one_speaks(tmp_path: Path
     assert_close(tmp_path / "2", tmp_path / "1")
     row, _ = outcome(tmp_path / "2")
     assert (row["processes"], row["status"]) == (2, "finished")
-    assert row["curve"][-1]["dev"] == pytest.approx(row["scores"]["dev"], rel=1e-6)  # shared, and by one of them
+    last = row["training"]["curve"][-1]["dev"]
+    assert last == pytest.approx(row["scores"]["dev"], rel=1e-6)  # shared, and by one of them
     assert two.stderr == one.stderr == ""
     assert two.stdout.count("perplexity") == 1
     assert two.stdout.count("\n") == one.stdout.count("\n")
@@ -75,7 +75,7 @@ def test_two_processes_and_one_train_the_same_bilm_and_one_speaks(tmp_path: Path
 
 KILLED_AT_THE_FIRST_STATE = """
 import os, runpy, sys
-from elmo_tasks.checkpoint import TensorsAndJson
+from elmo_tasks.training.checkpoint import TensorsAndJson
 
 real = TensorsAndJson.save_checkpoint
 
@@ -90,7 +90,7 @@ runpy.run_path("run.py", run_name="__main__")
 
 
 @pytest.mark.slow
-def test_two_killed_processes_are_taken_up_again(tmp_path: Path) -> None:
+def test_two_killed_processes_are_resumed(tmp_path: Path) -> None:
     script = tmp_path / "stop.py"
     script.write_text(KILLED_AT_THE_FIRST_STATE)
     command = [sys.executable, str(script), "run.py", *SMALL, f"paths.outputs={tmp_path / 'killed'}"]
@@ -107,14 +107,12 @@ def test_two_killed_processes_are_taken_up_again(tmp_path: Path) -> None:
     assert run(tmp_path / "whole").returncode == 0
     assert_close(tmp_path / "killed", tmp_path / "whole")
     row, _ = outcome(tmp_path / "killed")
-    assert row["resumed_after"] == [5]
+    assert row["training"]["resumed_after"] == [5]
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["task=ner", "trainer.devices=2"], r"^trainer\.devices=2: task=ner trains on one device, only task=lm on"),
-        (["task=sst5", "trainer.num_nodes=2"], r"task=sst5 trains on one device"),
         (["task=lm", "trainer.devices=3"], r"batch_size=128 rows cannot be shared evenly by 3 processes"),
         (["task=lm", "trainer.devices=few"], r"^trainer\.devices=few with trainer\.accelerator=cpu: "),
         (["task=lm", "trainer.num_nodes=0"], r"^trainer\.num_nodes must be a whole number of at least 1, found 0"),

@@ -1,20 +1,23 @@
 """A run that is killed and started again ends as one that was not."""
 
+import csv
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from rich.progress import Progress
+from rows_as_json import load
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from elmo_tasks import checkpoint, experiment, train
-from elmo_tasks.checkpoint import STATE, KeepState, TensorsAndJson
 from elmo_tasks.errors import UserError
-from elmo_tasks.results import load
+from elmo_tasks.runs import fit as fitting
+from elmo_tasks.runs import run as train
+from elmo_tasks.training import checkpoint, progress
+from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint, TensorsAndJson
 
 LM = (
     "task=lm",
@@ -48,7 +51,7 @@ def kill_after(monkeypatch: Any, n_saves: int) -> None:
 def outcome(folder: Path) -> dict[str, Any]:
     """Scores, curve without times, and weights of the only run below a folder."""
     (row,) = load(folder / "rows", "finished")
-    curve = [{name: value for name, value in point.items() if name != "seconds"} for point in row["curve"]]
+    curve = [{name: value for name, value in point.items() if name != "seconds"} for point in row["training"]["curve"]]
     weights = load_file(folder / "runs" / row["run_id"] / "model.safetensors")
     return {"row": row, "scores": row["scores"], "curve": curve, "weights": weights}
 
@@ -75,7 +78,7 @@ def assert_same(killed: dict[str, Any], whole: dict[str, Any]) -> None:
     assert killed["scores"] == whole["scores"]
     assert killed["weights"].keys() == whole["weights"].keys()
     assert all(torch.equal(killed["weights"][name], whole["weights"][name]) for name in whole["weights"])
-    assert whole["row"]["resumed_after"] == []
+    assert whole["row"]["training"]["resumed_after"] == []
 
 
 TASKS = [
@@ -95,7 +98,27 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_weights(
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
     assert len(whole["curve"]) == 3
     assert_same(killed, whole)
-    assert killed["row"]["resumed_after"] == [killed["curve"][n_saves - 1]["step"]]
+    assert killed["row"]["training"]["resumed_after"] == [killed["curve"][n_saves - 1]["step"]]
+
+
+@pytest.mark.parametrize("n_saves", [1, 3, 7])
+@pytest.mark.parametrize("overrides", TASKS[:2], ids=lambda overrides: overrides[0])
+def test_a_run_that_is_killed_within_an_epoch_goes_on_from_there(
+    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
+) -> None:
+    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
+    overrides = [*overrides, "trainer.max_epochs=2", "data.fraction=0.2", "task.training.batch_size=8", "logger=csv"]
+    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
+    assert_same(killed, whole)
+    assert killed["row"]["training"]["resumed_after"] == [n_saves]
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+
+
+def metrics(outputs: Path) -> list[dict[str, str]]:
+    """The lines of the curves."""
+    (path,) = outputs.glob("runs/*/metrics.csv")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("n_saves", range(1, 5))
@@ -105,36 +128,36 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, LM, n_saves)
     assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 18, 20]
     assert_same(killed, whole)
-    assert killed["row"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
+    assert killed["row"]["training"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
 
 
 @pytest.mark.parametrize("n_saves", [1, 9, 10, 11])
 def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
-    monkeypatch.setattr(experiment, "SAVED_EVERY", 0.0)  # after each update
+    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
     overrides = [*LM, "trainer.val_check_interval=7", "task.training.average=0.9", "task.training.schedule=linear"]
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
     assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
     assert_same(killed, whole)
-    assert killed["row"]["resumed_after"] == [n_saves]
+    assert killed["row"]["training"]["resumed_after"] == [n_saves]
 
 
-def test_the_bar_of_an_epoch_that_is_taken_up_goes_on(
-    composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
+def test_the_progress_of_a_resumed_run_goes_on_from_its_updates(
+    composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    shown: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress, "in_terminal", lambda: True)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    monkeypatch.setattr(Progress, "update", lambda *_, total, completed, **__: shown.append((completed, total)))
     whole_and_killed(composed, tmp_path, monkeypatch, [*LM, "trainer.progress=true"], n_saves=1)  # after 4 updates
-    taken_up = capsys.readouterr().out.split("Training:")[-1].split("Epoch 1:")[0]
-    shown = re.findall(r"Epoch 0: .*? (\d+)/(\S+) \[", taken_up)
-    *until_its_end, next_one = dict.fromkeys(shown)
-    assert until_its_end == [(str(n), "12800") for n in range(5120, 12801, 1280)]
-    assert next_one == ("0", "12800")
+    starts = [n for n, (completed, _) in enumerate(shown) if completed in (0, 4) and shown[n - 1] != shown[n]]
+    resumed = list(dict.fromkeys(shown[starts[-1] :]))
+    assert resumed == [(n, 20) for n in range(4, 21)]
 
 
 @pytest.mark.parametrize("task", ["lm", "sst5"])
-def test_only_a_language_model_is_saved_between_two_scorings_when_it_is_time(
-    composed: Any, monkeypatch: Any, task: str
-) -> None:
+def test_a_run_is_saved_between_two_scorings_when_it_is_time(composed: Any, monkeypatch: Any, task: str) -> None:
     steps, now = [], [0.0]
 
     def save(self: Any, checkpoint: dict[str, Any], *_: Any, **__: Any) -> None:
@@ -144,18 +167,18 @@ def test_only_a_language_model_is_saved_between_two_scorings_when_it_is_time(
         now[0] += 60.0
 
     monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
-    monkeypatch.setattr(KeepState, "on_before_optimizer_step", a_minute_an_update)
+    monkeypatch.setattr(ResumeCheckpoint, "on_before_optimizer_step", a_minute_an_update)
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
-    sizes = [*LM, "task.data.batch_size=32"] if task == "lm" else ["task=sst5", "task.training.batch_size=2"]
+    sizes = [*LM, "task.data.batch_size=32"] if task == "lm" else ["task=sst5", "task.training.batch_size=20"]
     train.run(composed(*sizes, "trainer.val_check_interval=null", "trainer.max_epochs=1", "elmo.placement=none"))
-    assert steps == ([10, 20] if task == "lm" else [21])
+    assert steps == ([10, 20] if task == "lm" else [10, 20, 22])
 
 
 @pytest.mark.parametrize("n_saves", [9, 10, 11, 15])
 def test_a_language_model_that_ends_after_some_updates_goes_on_too(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
-    monkeypatch.setattr(experiment, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
     overrides = [*LM, "trainer.val_check_interval=null", "trainer.max_epochs=3", "trainer.max_steps=15"]
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
     assert [point["step"] for point in whole["curve"]] == [10, 15]
@@ -165,14 +188,14 @@ def test_a_language_model_that_ends_after_some_updates_goes_on_too(
 def test_a_run_that_is_killed_twice_at_an_epoch_s_end_ends_in_the_same_weights(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    run = ["task=sst5", "trainer.max_steps=6", "trainer.max_epochs=3"]
+    run = ["task=sst5", "task.training.batch_size=200", "trainer.max_steps=9", "trainer.max_epochs=3"]
     whole, killed = ([*run, f"paths.outputs={tmp_path / name}"] for name in ("whole", "killed"))
     train.run(composed(*whole))
     for _ in range(2):
         killed_run(composed, monkeypatch, *killed)
     train.run(composed(*killed))
     assert_same(outcome(tmp_path / "killed"), outcome(tmp_path / "whole"))
-    assert outcome(tmp_path / "killed")["row"]["resumed_after"] == [2, 4]
+    assert outcome(tmp_path / "killed")["row"]["training"]["resumed_after"] == [3, 6]
 
 
 @pytest.mark.parametrize("n_saves", [1, 2, 3])
@@ -184,8 +207,8 @@ def test_fine_tuning_goes_on_with_the_softmax_alone_and_with_both(
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, [*LM, *sizes, *start], n_saves)
     assert [point["step"] for point in whole["curve"]] == [0, 4, 5, 9, 10]
     assert_same(killed, whole)
-    assert killed["row"]["resumed_after"] == [[4, 5, 9][n_saves - 1]]
-    assert killed["row"]["before"] == whole["row"]["before"]
+    assert killed["row"]["training"]["resumed_after"] == [[4, 5, 9][n_saves - 1]]
+    assert killed["row"]["language_model"]["before"] == whole["row"]["language_model"]["before"]
 
 
 @pytest.mark.parametrize(("patience", "n_epochs"), [("null", 2), ("1", 4)])
@@ -196,7 +219,7 @@ def test_a_run_that_is_killed_when_training_is_over_trains_no_more(
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves=2)
     assert len(whole["curve"]) == 2
     assert_same(killed, whole)
-    assert killed["row"]["resumed_after"] == []
+    assert killed["row"]["training"]["resumed_after"] == []
 
 
 def killed_run(composed: Any, monkeypatch: Any, *overrides: str) -> None:
@@ -211,15 +234,15 @@ def test_a_run_that_is_killed_twice_goes_on_twice(composed: Any, tmp_path: Path,
         killed_run(composed, monkeypatch, "trainer.max_epochs=3")
     train.run(composed("trainer.max_epochs=3"))
     (row,) = load(tmp_path / "outputs" / "rows", "finished")
-    assert row["resumed_after"] == [point["step"] for point in row["curve"][:2]]
-    assert row["seconds"]["fit"] >= row["curve"][-1]["seconds"] >= row["curve"][1]["seconds"]
+    assert row["training"]["resumed_after"] == [point["step"] for point in row["training"]["curve"][:2]]
+    assert row["seconds"]["fit"] >= row["training"]["curve"][-1]["seconds"] >= row["training"]["curve"][1]["seconds"]
 
 
 def test_force_begins_anew(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     killed_run(composed, monkeypatch)
     train.run(composed("force=true"))
     (row,) = load(tmp_path / "outputs" / "rows", "finished")
-    assert row["resumed_after"] == []
+    assert row["training"]["resumed_after"] == []
 
 
 def cut(state: Path) -> None:
@@ -249,7 +272,7 @@ def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: An
     killed_run(composed, monkeypatch)
     (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
     damage(state)
-    with pytest.raises(UserError, match=rf"{STATE}: damaged \(.*\); force=true begins anew$"):
+    with pytest.raises(UserError, match=rf"{STATE}: damaged .*\(.*\); force=true starts anew$"):
         train.run(composed())
     assert not list((tmp_path / "outputs" / "rows").iterdir())
 
@@ -260,7 +283,7 @@ def test_the_state_of_another_model_is_refused(composed: Any, tmp_path: Path, mo
     (other,), (state,) = ((tmp_path / "outputs" / "runs").glob(f"{task}*/{STATE}") for task in ("sst5", "ner"))
     state.write_bytes(other.read_bytes())
     difference = r"weights of another size: model\.words\.weight is .*, but this model's is .*"
-    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true begins anew$"):
+    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true starts anew$"):
         train.run(composed("task=ner"))
 
 
@@ -271,7 +294,7 @@ def test_the_state_of_another_size_is_refused_with_both_sizes(composed: Any, tmp
     other, state = sorted((tmp_path / "outputs" / "runs").glob(f"*/{STATE}"), key=lambda path: path.stat().st_size)
     state.write_bytes(other.read_bytes())
     difference = r"weights of another size: model\.softmax_weight is \((\d+), 6\), but this model's is \(\1, 7\)"
-    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true begins anew$"):
+    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true starts anew$"):
         train.run(composed(*sizes[1]))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks import train
+from elmo_tasks.runs import run as train
 
 wandb = pytest.importorskip("wandb")
 

@@ -2,8 +2,8 @@
 
 import functools
 
+from elmo_tasks.assembly import build_initial_weights
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.build import build_start
 from elmo_tasks.tables.settings import setting
 
 
@@ -14,6 +14,6 @@ def mini() -> str:
 
 @functools.cache
 def start_from_mini() -> str:
-    start = build_start(setting(("task=lm", "task.lm.init=mini")).config)
+    start = build_initial_weights(setting(("task=lm", "task.lm.init=mini")).config)
     assert start is not None
     return start.digest

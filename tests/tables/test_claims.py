@@ -5,11 +5,20 @@ from typing import Any
 import pytest
 from bundled import mini
 
+from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score
-from elmo_tasks.tables.claims import NO_VERDICT, NOT_ENOUGH, NOT_REPRODUCED, REPRODUCED, judge, together
+from elmo_tasks.tables.claims import (
+    NO_VERDICT,
+    NOT_ENOUGH,
+    NOT_REPRODUCED,
+    NOT_TRAINED,
+    REPRODUCED,
+    together,
+    weigh,
+)
+from elmo_tasks.tables.claims import verdict as decide
 from elmo_tasks.tables.fill import fill
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.rows import read_rows
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -24,7 +33,7 @@ def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides
 
 
 def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
-    return judge(part, read_rows([tmp_path / "rows"]), choice, enough).verdict
+    return decide(weigh(part, read_rows([tmp_path / "rows"]), choice, enough), enough)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +73,15 @@ def test_where_nothing_is_trained_one_run_is_enough(
     assert verdict(tmp_path, part, enough=5) == NOT_ENOUGH
     for overrides, score in zip(layers, scores, strict=True):
         write(*overrides, test=score)
-    found = judge(part, read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3), 5)
-    assert found.verdict == expected
+    found = weigh(part, read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3), 5)
+    assert decide(found, 5) == expected
     assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
 
 
 def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     for seed in (1, 2, 3):
-        write(NER, seed=seed, dev=99.0, data={"name": "local", "digest": "x", "train": {"used": 1, "original": 1}})
+        write(NER, seed=seed, dev=99.0, data={"digest": "x"})
     assert verdict(tmp_path) == NOT_ENOUGH
 
 
@@ -80,9 +89,8 @@ def test_rows_of_other_bilm_weights_bear_no_verdict(tmp_path: Path, write: Any) 
     last = Part("NER", ELMO, Score((NER, "elmo.mix=last")))
     write_pairs(write, [90.0, 91.0, 92.0], [0.0, 0.0, 0.0])
     for digest, expected in ((mini(), REPRODUCED), ("b2", NOT_ENOUGH)):
-        bilm = {"name": "mini", "digest": digest, "state": "reset", "dtype": "float16", "warm": None}
         for seed, score in ((1, 80.0), (2, 81.0), (3, 82.5)):
-            write(NER, "elmo.mix=last", seed=seed, dev=score, bilm=bilm)
+            write(NER, "elmo.mix=last", seed=seed, dev=score, bilm={"digest": digest})
         assert verdict(tmp_path, last) == expected
     assert verdict(tmp_path) == REPRODUCED  # the baseline has no biLM
 
@@ -92,26 +100,53 @@ def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any)
     write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1
     small = (Score((NER, "data.fraction=0.1")), Score((NER, "data.fraction=0.1", NONE)))
     part = Part("NER", Difference(*small), Difference(ELMO, BASELINE))
-    found = judge(part, read_rows([tmp_path / "rows"]), LOCAL, 3)
+    found = weigh(part, read_rows([tmp_path / "rows"]), LOCAL, 3)
     assert (found.high, found.low) == ({1: 20.0, 2: 19.0, 3: 22.0}, {1: 2.0, 2: 3.0, 3: 1.0})
-    assert found.verdict == REPRODUCED
+    assert decide(found, 3) == REPRODUCED
     assert len(found.cells) == 4
 
 
 def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Path, write: Any) -> None:
-    def curve(*scores: float) -> list[dict[str, Any]]:
-        return [{"epoch": k, "step": k, "dev": {"f1": score}} for k, score in enumerate(scores, start=1)]
-
-    for seed, after in ((1, curve(71, 72)), (2, curve(10, 71)), (3, curve(10, 20))):
-        write(NER, NONE, seed=seed, curve=curve(50, 60, 65, 70, 70))
+    for seed, after in ((1, [71.0, 72.0]), (2, [10.0, 71.0]), (3, [10.0, 20.0])):
+        write(NER, NONE, seed=seed, curve=[50.0, 60.0, 65.0, 70.0, 70.0])
         write(NER, seed=seed, curve=after)
-    found = judge(
+    found = weigh(
         Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE)), read_rows([tmp_path / "rows"]), LOCAL, 3
     )
     assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
 
 
+@pytest.mark.parametrize(("n_rising", "expected"), [(1, REPRODUCED), (2, NOT_TRAINED)])
+def test_nothing_is_reproduced_by_runs_that_had_not_converged(
+    tmp_path: Path, write: Any, n_rising: int, expected: str
+) -> None:
+    write_pairs(write, [90.0, 91.0, 92.0, 91.0, 90.0], [80.0, 81.0, 82.5, 80.5, 80.5])
+    assert verdict(tmp_path, enough=5) == REPRODUCED
+    for seed in range(1, n_rising + 1):
+        write(NER, NONE, seed=seed, dev=80.0, training={"converged": False})
+    assert verdict(tmp_path, enough=5) == expected
+    claims = Claims("c", (Claim("it helps", (HELPS,)),), seeds=5)
+    grid = fill(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid
+    assert grid.lines[0][3] == expected
+    assert (", still rising" in grid.lines[0][2]) is (expected == NOT_TRAINED)
+    assert any(note.startswith("still rising: ") for note in grid.notes) is (expected == NOT_TRAINED)
+
+
+def test_the_number_of_comparisons_is_corrected_for(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [84.0, 85.0, 89.9], [80.0, 81.0, 83.5])  # p = 0.029
+    clear = Part("half", Score((NER, "data.fraction=0.5")), Score((NER, "data.fraction=0.5", NONE)))
+    write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5], "data.fraction=0.5")
+    alone = Claims("c", (Claim("it helps", (HELPS,)),), seeds=4)
+    many = Claims("c", (Claim("it helps", (HELPS,)), Claim("again", (HELPS,)), Claim("half", (clear,))), seeds=4)
+    found = [fill(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid for claims in (alone, many)]
+    assert [grid.lines[0][3] for grid in found] == [REPRODUCED, NOT_ENOUGH]
+    assert found[1].lines[2][3] == REPRODUCED  # p = 0.000287, times three
+    assert "Holm 0.000861" in found[1].lines[2][2]
+    assert "Holm: p corrected for the 3 comparisons that were tested here" in found[1].notes
+
+
 def test_a_claim_stands_if_all_its_parts_do() -> None:
+    assert together([REPRODUCED, NOT_TRAINED, NOT_ENOUGH]) == NOT_TRAINED
     assert together([REPRODUCED, REPRODUCED]) == REPRODUCED
     assert together([REPRODUCED, NOT_ENOUGH]) == NOT_ENOUGH
     assert together([REPRODUCED, NOT_ENOUGH, NOT_REPRODUCED]) == NOT_REPRODUCED
@@ -123,8 +158,11 @@ def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path,
     other = Part("scale", Score((NER, "scale=paper")), ELMO)
     claims = Claims("c", (Claim("it helps", (HELPS,)), Claim("both", (HELPS, other))), seeds=3)
     found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
-    helps = "91.00 (3) against 81.17 (3): +9.83 (paired t-test, t = 59.00, p = 0.000287, n = 3 seeds)"
-    assert found.grid.lines == [
+    effect = "+9.83, 95 % CI +9.12 to +10.55"
+    helps = (
+        f"91.00 (3) against 81.17 (3): {effect} (paired t-test, t = 59.00, p = 0.000287, Holm 0.000574, n = 3 seeds)"
+    )
+    assert found.section.grid.lines == [
         ["1", "it helps", helps, REPRODUCED],
         ["2", "both", "", NOT_ENOUGH],
         ["", "NER", helps, REPRODUCED],
@@ -137,12 +175,14 @@ def test_what_stands_beside_a_claim_is_shown_and_asked_for_but_does_not_judge_it
     against = Part("the other way", BASELINE, ELMO)
     claims = Claims("c", (Claim("it helps", (HELPS,), beside=(against,)),), seeds=3)
     found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
-    assert [(line[1], line[3]) for line in found.grid.lines] == [
+    assert [(line[1], line[3]) for line in found.section.grid.lines] == [
         ("it helps", REPRODUCED),
         ("NER", REPRODUCED),
         ("the other way", NO_VERDICT),
     ]
-    assert found.grid.lines[2][2].startswith("81.17 (3) against 91.00 (3): -9.83 (paired t-test")
+    assert found.section.grid.lines[2][2].startswith(
+        "81.17 (3) against 91.00 (3): -9.83, 95 % CI -10.55 to -9.12 (paired t-test"
+    )
     assert len(found.cells) == 4
 
 
@@ -150,7 +190,7 @@ def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_p
     claims = importlib.import_module("experiments.claims").CLAIMS
     assert len(claims.claims) == 12
     found = fill(claims, read_rows([tmp_path / "rows"]), Choice(("data=local",), tasks=frozenset({"ner"})))
-    helps, free, exception = found.grid.lines
+    helps, free, exception = found.section.grid.lines
     assert helps[1] == "ELMo improves NER (test)"
     assert (free[0], free[3]) == ("8", NOT_ENOUGH)
     assert (exception[1], exception[3]) == ("NER: lambda 0.001 above 1 (the exception)", NO_VERDICT)

@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import (
     Claim,
     Claims,
@@ -23,10 +24,9 @@ from elmo_tasks.tables import (
     Weights,
 )
 from elmo_tasks.tables import paper as paper_module
-from elmo_tasks.tables.fill import Filled, fill
+from elmo_tasks.tables.fill import FilledTable, fill
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.paper import PAPER, value
-from elmo_tasks.tables.rows import read_rows
 from elmo_tasks.tables.weights import style
 
 LOCAL = Choice(("data=local",))
@@ -47,7 +47,7 @@ TABLE = Table(
 )
 
 
-def filled(tmp_path: Path, declared: Any, choice: Choice = LOCAL) -> Filled:
+def filled(tmp_path: Path, declared: Any, choice: Choice = LOCAL) -> FilledTable:
     return fill(declared, read_rows([tmp_path / "rows"]), choice)
 
 
@@ -60,8 +60,8 @@ def three_seeds(write: Any) -> None:
 def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
     found = filled(tmp_path, TABLE)
-    assert found.grid.header == ["", "before", "baseline", "ELMo", "increase", "error"]
-    assert found.grid.lines == [
+    assert found.section.grid.header == ["", "before", "baseline", "ELMo", "increase", "error"]
+    assert found.section.grid.lines == [
         [
             "NER",
             "paper 91.93 ± 0.19, Peters et al. (2017)",
@@ -71,10 +71,13 @@ def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: A
             "+54.4 %",
         ]
     ]
-    assert "data=local, scale=cpu, bilm=mini" in found.grid.notes
-    assert "NER: 10 training items; commits c0ffee" in found.grid.notes
-    (test,) = [note for note in found.grid.notes if "ELMo against baseline" in note]
-    assert test == "NER, ELMo against baseline: +10.33 (paired t-test, t = 17.20, p = 0.00336, n = 3 seeds)"
+    assert "data=local, scale=cpu, bilm=mini" in found.section.grid.notes
+    assert "NER: 10 training items; commits c0ffee" in found.section.grid.notes
+    (test,) = [note for note in found.section.grid.notes if "ELMo against baseline" in note]
+    assert test == (
+        "NER, ELMo against baseline: +10.33, 95 % CI +7.75 to +12.92 "
+        "(paired t-test, t = 17.20, p = 0.00336, Holm 0.00336, n = 3 seeds)"
+    )
     assert [cell.paper.v for cell in found.cells if cell.paper] == [90.15, 92.22]
 
 
@@ -82,19 +85,22 @@ def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: An
     three_seeds(write)
     write(NER, seed=4, dev=10.0)
     table = replace(TABLE, seeds=4)
-    found = filled(tmp_path, table).grid
+    found = filled(tmp_path, table).section.grid
     assert found.lines[0][3:] == [
         "71.00 ± 40.70 (4); paper 92.22 ± 0.1 (-21.22)",
         "+10.33 on the 3 shared seeds; paper 2.06 (+8.27)",
         "+54.4 % on the 3 shared seeds",
     ]
-    assert any(note.startswith("NER, ELMo against baseline: +10.33 on the 3 shared") for note in found.notes)
+    assert any(
+        note.startswith("NER, ELMo against baseline: +10.33, 95 % CI +7.75 to +12.92 on the 3 shared")
+        for note in found.notes
+    )
 
 
 def test_of_a_perfect_baseline_there_is_no_error_to_reduce(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, dev=100.0)
     write(NER, seed=1, dev=99.0)
-    assert filled(tmp_path, TABLE).grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
+    assert filled(tmp_path, TABLE).section.grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
 
 
 @pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
@@ -108,30 +114,29 @@ def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) ->
         "claims": Claims("c", (Claim("it helps", (Part("NER", Score((NER,)), Score((NER, NONE))),)),)),
     }
     chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
-    notes = filled(tmp_path, things[declared], Choice(chosen)).grid.notes
+    notes = filled(tmp_path, things[declared], Choice(chosen)).section.grid.notes
     assert notes[0] == "data=local, scale=cpu, bilm=mini"
     assert notes[1] == "set for all cells: data.fraction=0.1, trainer.max_epochs=1"
-    assert not any("set for all" in note for note in filled(tmp_path, things[declared]).grid.notes)
+    assert not any("set for all" in note for note in filled(tmp_path, things[declared]).section.grid.notes)
 
 
 def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0)
-    (line,) = filled(tmp_path, TABLE).grid.lines
+    (line,) = filled(tmp_path, TABLE).section.grid.lines
     assert line[2:] == [
         "missing; paper 90.15",
         "90.00 (1) [a]; paper 92.22 ± 0.1 (-2.22)",
         "missing; paper 2.06",
         "missing",
     ]
-    assert "a: fewer seeds than asked for" in filled(tmp_path, TABLE).grid.notes
+    assert "a: fewer seeds than asked for" in filled(tmp_path, TABLE).section.grid.notes
 
 
 def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
-    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
     for seed in (1, 2, 3):
-        write(NER, seed=seed, dev=99.0, data=data)
-    grid = filled(tmp_path, TABLE).grid
+        write(NER, seed=seed, dev=99.0, data={"digest": "other"})
+    grid = filled(tmp_path, TABLE).section.grid
     assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
 
@@ -143,11 +148,10 @@ def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write
     three_seeds(write)
     for seed in (1, 2, 3):
         write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2)
-    assert filled(tmp_path, table).grid.lines[0][-1] == "+6.67"
+    assert filled(tmp_path, table).section.grid.lines[0][-1] == "+6.67"
     for seed in (1, 2, 3):
-        bilm = {"name": "mini", "digest": "b2", "state": "reset", "dtype": "float16", "warm": None}
-        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2, bilm=bilm)
-    grid = filled(tmp_path, table).grid
+        write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2, bilm={"digest": "b2"})
+    grid = filled(tmp_path, table).section.grid
     assert grid.lines[0][-1] == "missing"
     assert "NER, ELMo against last: not compared: the rows are of different biLM weights" in grid.notes
     assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
@@ -156,7 +160,7 @@ def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write
 def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0, test=80.0)
     lines = (Line("on dev", (NER,), split="dev"), Line("on test", (NER,)))
-    grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).grid
+    grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).section.grid
     assert grid.lines == [["on dev", "90.00 (1)"], ["on test", "80.00 (1)"]]
     assert "on dev: dev scores" in grid.notes
 
@@ -168,7 +172,7 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
     lines = (Line("half", (NER, "data.fraction=0.5")), Line("SST-5", ("task=sst5",)))
     table = Table("t", lines, (Column("F1"),), seeds=5)
     choice = Choice(("data=local", "data.fraction=0.1"), seeds=1, tasks=frozenset({"ner"}))
-    assert filled(tmp_path, table, choice).grid.lines == [["half", "70.00 (1)"]]
+    assert filled(tmp_path, table, choice).section.grid.lines == [["half", "70.00 (1)"]]
 
 
 @pytest.mark.parametrize(
@@ -195,8 +199,8 @@ def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_p
         for seed, score in enumerate(scores, start=1):
             write(NER, f"data.fraction={fraction:g}", seed=seed, dev=score)
     found = filled(tmp_path, Table("t", lines, (BASELINE, ELMO), axis="share"))
-    assert found.axis == "share"
-    (panel,) = found.panels
+    assert found.section.axis == "share"
+    (panel,) = found.section.panels
     assert (panel.title, panel.metric) == ("NER", "f1")
     (curve,) = panel.curves  # the baseline has no rows, and no curve
     assert (curve.name, curve.placement) == ("ELMo", "input")
@@ -208,67 +212,72 @@ def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_p
     assert math.isnan(missing.sd)
 
 
-def points(*scores: float) -> list[dict[str, Any]]:
-    return [{"epoch": k, "step": 10 * k, "dev": {"f1": score}} for k, score in enumerate(scores, start=1)]
-
-
 RACE = Race("A race", (Line("NER", (NER,)),), baseline=BASELINE, elmo=ELMO, seeds=3)
 
 
 def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, write: Any) -> None:
     for seed, before, after in (
-        (1, points(50, 70, 60, 70), points(60, 70, 71, 80)),  # equal is not above; the first best counts
-        (2, points(50, 55, 70, 75), points(76, 60, 60, 60)),
-        (3, points(50, 60), points(40, 41, 42)),
+        (1, [50.0, 70.0, 60.0, 70.0], [60.0, 70.0, 71.0, 80.0]),  # equal is not above; the first best counts
+        (2, [50.0, 55.0, 70.0, 75.0], [76.0, 60.0, 60.0, 60.0]),
+        (3, [50.0, 60.0], [40.0, 41.0, 42.0]),
     ):
         write(NER, NONE, seed=seed, dev=75.0, curve=before)
         write(NER, seed=seed, dev=75.0, curve=after)
     found = filled(tmp_path, RACE)
-    assert found.grid.lines == [
-        ["NER", "2.7 ± 1.2 [last epoch: 2 of 3]", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]
-    ]
-    (note,) = [note for note in found.grid.notes if note.startswith("last epoch: ")]
-    assert "might rise on" in note
-    (panel,) = found.panels
-    assert (found.axis, panel.title) == ("epoch", "NER")
+    assert found.section.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
+    (panel,) = found.section.panels
+    assert (found.section.axis, panel.title) == ("epoch", "NER")
     epochs = {curve.name: [at.x for at in curve.points] for curve in panel.curves}
     assert epochs == {"baseline": [1, 2], "ELMo": [1, 2, 3]}
     means = [at.mean for at in panel.curves[1].points]
     assert means == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
 
 
-def test_a_row_without_a_curve_takes_no_part_in_a_race(tmp_path: Path, write: Any) -> None:
-    write(NER, NONE, seed=1, curve=[{"epoch": 1}])
-    write(NER, seed=1, curve=points(60.0))
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
+def test_a_race_of_runs_that_had_not_converged_says_so(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, seed=seed, curve=[50.0, 60.0], training={"converged": False})
+        write(NER, seed=seed, curve=[70.0])
+    grid = filled(tmp_path, RACE).section.grid
+    assert grid.lines[0][-1] == "3 of 3 passed, still rising"
+    assert any(note.startswith("still rising: more than one run of five") for note in grid.notes)
+
+
+def test_a_cell_that_is_still_rising_is_marked_in_a_table(tmp_path: Path, write: Any) -> None:
+    three_seeds(write)
+    for seed in (1, 2):
+        write(NER, NONE, seed=seed, dev=80.0 + seed, training={"converged": False}, created="2027-01-01T00:00:00+00:00")
+    found = filled(tmp_path, replace(TABLE, chart=True)).section
+    assert found.grid.lines[0][2].startswith("81.67 ± 0.58 (3), still rising [e]; paper 90.15")
+    assert "still rising" not in found.grid.lines[0][3]
+    assert [pair.rising for pair in found.pairs] == [True]
+    (pair,) = found.pairs
+    assert (pair.name, round(pair.baseline.mean, 2), round(pair.elmo.mean, 2)) == ("NER", 81.67, 91.33)
 
 
 def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> None:
-    write(NER, NONE, seed=1, curve=points(60.0, 50.0))
-    write(NER, seed=1, curve=points(50.0))
-    grid = filled(tmp_path, RACE).grid
+    write(NER, NONE, seed=1, curve=[60.0, 50.0])
+    write(NER, seed=1, curve=[50.0])
+    grid = filled(tmp_path, RACE).section.grid
     assert grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed [a]"]]
     assert "a: fewer seeds than asked for" in grid.notes
-    assert not any("last epoch" in note for note in grid.notes)
 
 
 def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: Any) -> None:
-    data = {"name": "local", "digest": "other", "train": {"original": 10, "used": 10}}
-    write(NER, NONE, seed=1, curve=points(50.0, 60.0))
-    write(NER, seed=1, curve=points(70.0, 80.0), data=data)
-    assert filled(tmp_path, RACE).grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
+    write(NER, NONE, seed=1, curve=[50.0, 60.0])
+    write(NER, seed=1, curve=[70.0, 80.0], data={"digest": "other"})
+    assert filled(tmp_path, RACE).section.grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
     declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
-    for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0), (3, "?", 2.0)):
+    for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0)):
         weights = {"input": {"s": s, "gamma": gamma}}
-        write(NER, seed=seed, commit=f"{seed}", elmo={"placement": "input", "mix": "scalar", "weights": weights})
+        write(NER, seed=seed, commit=f"{seed}", elmo={"weights": weights})
     found = filled(tmp_path, declared)
-    assert found.grid.lines == [["NER", "input", "2 [ab]", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
-    assert any("elmo.weights must be finite s and gamma for each place" in note for note in found.grid.notes)
-    assert found.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
-    assert filled(tmp_path, declared, Choice(("data=sample",))).grid.lines == [["NER", "missing", "0", "", "", "", ""]]
+    assert found.section.grid.lines == [["NER", "input", "2 [ab]", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
+    assert found.section.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
+    missing = filled(tmp_path, declared, Choice(("data=sample",)))
+    assert missing.section.grid.lines == [["NER", "missing", "0", "", "", "", ""]]
 
 
 def test_a_third_and_two_thirds_are_neither_hatched_nor_speckled() -> None:
@@ -309,7 +318,7 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
     file = tmp_path / "paper.yaml"
     file.write_text("t:\n  ner:\n    elmo: {v: 92, verified: false, source: [x]}\n")
     monkeypatch.setattr(paper_module, "PAPER", file)
-    grid = filled(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).grid
+    grid = filled(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).section.grid
     assert grid.lines == [["NER", "missing; paper 92?"]]
     assert "?: a value of the paper that no consulted copy showed" in grid.notes
 
@@ -332,7 +341,7 @@ def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name:
 def test_tables_with_srl_say_that_the_paper_s_is_ontonotes(tmp_path: Path, name: str) -> None:
     module = importlib.import_module(f"experiments.{name}")
     for declared in [thing for thing in vars(module).values() if isinstance(thing, Table | Race)]:
-        notes = filled(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).grid.notes
+        notes = filled(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).section.grid.notes
         assert any("OntoNotes; another corpus at data.root is not to be compared" in note for note in notes)
 
 
@@ -340,7 +349,7 @@ def test_the_number_of_training_items_stands_beside_the_paper_s(tmp_path: Path, 
     for task in ("snli", "squad", "coref", "ner"):
         write(f"task={task}", seed=1)
     lines = tuple(Line(task, (f"task={task}",)) for task in ("snli", "squad", "coref", "ner"))
-    notes = filled(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).grid.notes
+    notes = filled(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).section.grid.notes
     found = [note.partition(";")[0] for note in notes if "training items" in note]
     papers = (" (the paper 550,000)", " (the paper 87,599)", " (the paper 2,802)", "")
     assert found == [f"{line.label}: 10 training items{paper}" for line, paper in zip(lines, papers, strict=True)]

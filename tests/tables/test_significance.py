@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from elmo_tasks.tables.significance import compare
+from elmo_tasks.tables.significance import Comparison, compare, corrected
 
 # Student's (1908) hours of sleep gained by ten patients with two drugs; the tests' figures stand in many textbooks.
 FIRST = dict(enumerate([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]))
@@ -45,8 +45,10 @@ def test_of_seeds_that_are_partly_shared_the_shared_ones_count() -> None:
     pairs = compare({seed: FIRST[seed] for seed in (1, 5, 8)}, {seed: SECOND[seed] for seed in (1, 5, 8)})
     assert found == replace(pairs, partial=True)
     assert found.n == (3, 3)
-    assert str(pairs).startswith(f"{pairs.difference:+.2f} (paired t-test")
-    assert str(found).startswith(f"{pairs.difference:+.2f} on the 3 shared seeds (paired t-test")
+    assert str(pairs).startswith(f"{pairs.difference:+.2f}, 95 % CI -7.17 to +1.84 (paired t-test")
+    assert str(found).startswith(
+        f"{pairs.difference:+.2f}, 95 % CI -7.17 to +1.84 on the 3 shared seeds (paired t-test"
+    )
     assert found.base == pytest.approx((SECOND[1] + SECOND[5] + SECOND[8]) / 3)
 
 
@@ -71,6 +73,51 @@ def test_fewer_than_three_seeds_are_too_few(n: int, m: int) -> None:
     found = compare({seed: FIRST[seed] for seed in range(n)}, {seed: SECOND[seed] for seed in range(m)})
     assert found.p is None
     assert "too few seeds" in str(found)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_interval_holds_the_differences_that_are_not_refused(paired: bool) -> None:
+    other = SECOND if paired else {seed + 100: value for seed, value in SECOND.items()}
+    found = compare(FIRST, other)
+    assert found.interval is not None
+    low, high = found.interval
+    assert low < found.difference < high
+    for edge in (low, high):  # at its ends p is 5 %
+        moved = {seed: value - edge for seed, value in FIRST.items()}
+        assert compare(moved, other).p == pytest.approx(0.05, abs=1e-9)
+
+
+def slow_holm(ps: list[float]) -> list[float]:
+    """The level at which Holm's procedure would just refuse each hypothesis, by bisection."""
+
+    def refused(level: float) -> set[int]:
+        order, found = sorted(range(len(ps)), key=lambda i: ps[i]), set()
+        for rank, i in enumerate(order):
+            if ps[i] > level / (len(ps) - rank):
+                break
+            found.add(i)
+        return found
+
+    adjusted = []
+    for i in range(len(ps)):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if i in refused(middle) else (middle, high)
+        adjusted.append(high)
+    return adjusted
+
+
+def test_p_values_are_corrected_by_holm() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7):
+        ps = [float(p) for p in rng.uniform(0, 0.3, n) ** 2]
+        comparisons = [Comparison(1.0, p=p) for p in ps]
+        comparisons.insert(1, Comparison(None, why="missing"))  # takes no part
+        found = corrected(comparisons)
+        assert found[1].adjusted is None
+        assert [one.adjusted for one in found if one.p is not None] == pytest.approx(slow_holm(ps), abs=1e-9)
+    assert [one.adjusted for one in corrected([Comparison(1.0, p=0.04)])] == [0.04]
 
 
 def test_without_spread_or_rows_nothing_is_tested() -> None:

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.data.pos import IGNORED, PosItem, PosReader, files_of
+from elmo_tasks.data.pos import IGNORED, PosItem, PosReader, find_trees
 from elmo_tasks.data.treebank import read_tagged_trees
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.accuracy import TokenAccuracy
 from elmo_tasks.models.linear_tagger import LinearTagger
 from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.words import WordVectors
 
 TREES = r"""
 ( (S
@@ -39,7 +39,7 @@ def folder_of(tmp_path, names):
 
 
 def names_of(folder, split):
-    return [str(path.relative_to(folder)) for path in files_of(folder, split)]
+    return [str(path.relative_to(folder)) for path in find_trees(folder, split)]
 
 
 def test_leaves_of_trees_are_tagged_words_without_null_elements_and_escapes(tmp_path):
@@ -86,7 +86,7 @@ def test_without_the_later_sections_every_ninth_and_tenth_file_is_held_out(tmp_p
     assert names_of(folder, "test") == ["wsj_0010.mrg", "wsj_0020.mrg"]
     assert sorted(name for split in ("train", "dev", "test") for name in names_of(folder, split)) == names
     with pytest.raises(UserError, match=r"empty: no \*\.mrg file in it"):
-        files_of(tmp_path / "empty", "train")
+        find_trees(tmp_path / "empty", "train")
 
 
 def test_columns_are_read_from_a_file(tmp_path):
@@ -107,7 +107,7 @@ def text_of(lengths, dim=6):
 @pytest.fixture
 def batch():
     reader = PosReader()
-    reader.model_parts([PosItem(["a", "b", "c"], ["NN", "VB", "DT"])])
+    reader.fit([PosItem(["a", "b", "c"], ["NN", "VB", "DT"])])
     items = [PosItem(["w"] * 3, ["VB", "XX", "DT"]), PosItem(["w"], ["NN"])]
     return reader.collate(items, [text_of([3, 1])])
 
@@ -178,4 +178,5 @@ def test_the_sample_of_the_treebank_has_what_its_description_says(shared):
     assert sum(map(len, splits.values())) == 3914
     assert sum(len(item.tokens) for items in splits.values() for item in items) == 94084
     assert reader.left_out == {"null elements": 6592}
-    assert len(reader.model_parts([item for items in splits.values() for item in items])["tags"]) == 45
+    reader.fit([item for items in splits.values() for item in items])
+    assert len(reader.model_parts()["tags"]) == 45

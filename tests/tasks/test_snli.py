@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from elmo_tasks.bilm.store import Filled, LayerStore
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.snli import SnliItem, SnliReader
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.store.store import Filled, LayerStore
 
 BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "snli"
 GOOD = {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It isn't well-fed."}
@@ -52,7 +52,7 @@ def test_a_pair_of_the_official_files_becomes_tokens_and_the_number_of_its_label
     assert reader.read_file(file_of(official), "train") == [SnliItem(PREMISE, HYPOTHESIS, number)]
     assert reader.texts(SnliItem(PREMISE, HYPOTHESIS, number)) == [PREMISE, HYPOTHESIS]
     assert reader.left_out == {}
-    assert reader.model_parts([]) == {"n_labels": 3}
+    assert reader.model_parts() == {"n_labels": 3}
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.build import build_data
-from elmo_tasks.config import validate
+from elmo_tasks.assembly import build_data
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.squad import SquadScore

@@ -5,16 +5,16 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.bilm.store import Filled, LayerStore
 from elmo_tasks.data.conll2012 import FRAMESET, read_documents
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.srl import SrlItem, SrlReader
-from elmo_tasks.data.words import WordVectors
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.srl_f1 import SrlF1
 from elmo_tasks.models.srl_lstm import SrlLstm, SrlOutput
 from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.store.store import Filled, LayerStore
 
 BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "srl"
 
@@ -91,11 +91,11 @@ def test_a_folder_is_one_split_and_its_sentences_are_counted_on(tmp_path):
 
 
 def test_the_model_is_told_the_tags_of_all_training_labels(read):
-    reader = SrlReader(max_training_tokens=4)
-    items = read(conll([SAID, RAINED]), "train", reader)
+    reader = SrlReader(max_training_tokens=100)
     read(conll([SAID.replace("ARG1", "ARG5")]), "dev", reader)
+    reader.fit(read(conll([SAID, RAINED]), "train", reader))
     tags = ["O", "B-ARG0", "I-ARG0", "B-ARG1", "I-ARG1", "B-ARGM-TMP", "I-ARGM-TMP", "B-V", "I-V"]
-    assert reader.model_parts(items[:1]) == {"tags": tags}
+    assert reader.model_parts() == {"tags": tags}
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_propbanks_labels_are_read(read, label):
 
 def test_labels_that_training_lacks_are_counted_and_stay_in_the_gold(read):
     reader = SrlReader(max_training_tokens=100)
-    read(conll([SAID]), "train", reader)
-    assert read(conll([RAINED, SAID]), "test", reader)[0].gold == read(conll([RAINED]), "dev", reader)[0].gold
-    assert reader.left_out == {f"{split} arguments with a label that training lacks": 1 for split in ("test", "dev")}
-    assert read(conll([RAINED, RAINED.replace("ARGM", "C-ARGM"), SAID]), "dev", reader)[0].gold["tags"] == [
-        ["O", "B-V", "I-V", "B-ARGM-TMP"]
-    ]
-    assert reader.left_out["dev arguments with a label that training lacks"] == 1 + 2
+    reader.fit(read(conll([SAID]), "train", reader))
+    items = read(conll([RAINED, RAINED.replace("ARGM", "C-ARGM"), SAID]), "dev", reader)
+    reader.check(items, "dev")
+    assert items[0].gold["tags"] == [["O", "B-V", "I-V", "B-ARGM-TMP"]]
+    assert reader.left_out == {"dev arguments with a label that training lacks": 2}
+    reader.check(items[2:], "test")
+    assert reader.left_out == {"dev arguments with a label that training lacks": 2}
 
 
 @pytest.mark.parametrize(("longest", "n_items"), [(4, 1), (5, 3)])
@@ -200,24 +200,23 @@ def text_of(items, n_words=9, layers=None):
 
 def test_a_batch_has_the_predicates_of_its_sentences_one_after_the_other(read):
     reader = SrlReader(max_training_tokens=100)
-    read(conll([SAID, RAINED]), "train", reader)
-    reader.model_parts(ITEMS)
+    reader.fit(read(conll([SAID, RAINED]), "train", reader))
     batch = reader.collate(ITEMS[::-1], [text_of(ITEMS[::-1])])
-    assert batch.real.tolist() == [[True, False], [True, True]]
+    assert batch.valid.tolist() == [[True, False], [True, True]]
     assert batch.predicates.tolist() == [1, 1, 3]
     assert [[reader.tags[k] for k in row] for row in batch.tags.tolist()] == [
         ["O", "B-V", "I-V", "B-ARGM-TMP", "O"],
         ["B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O"],
         ["O", "O", "B-ARG0", "B-V", "O"],
     ]
-    assert (batch.tags.dtype, batch.predicates.dtype, batch.real.dtype) == (torch.long, torch.long, torch.bool)
+    assert (batch.tags.dtype, batch.predicates.dtype, batch.valid.dtype) == (torch.long, torch.long, torch.bool)
     assert batch.gold == [item.gold for item in ITEMS[::-1]]
     assert batch.text.tokens == [item.tokens for item in ITEMS[::-1]]
 
 
 def test_tags_that_training_lacks_are_o_in_a_batch(read):
     reader = SrlReader(max_training_tokens=100)
-    reader.model_parts(read(conll([SAID]), "train", reader))
+    reader.fit(read(conll([SAID]), "train", reader))
     (item,) = read(conll([RAINED]), "dev", reader)
     batch = reader.collate([item], [text_of([item])])
     assert [reader.tags[k] for k in batch.tags[0]] == ["O", "B-V", "I-V", "O"]
@@ -242,14 +241,13 @@ def test_a_sentences_layers_are_computed_and_stored_once_for_all_its_predicates(
         seed=1,
     )
     data.read()
-    data.model_parts()
     assert data.use_layers(LayerStore(tmp_path / "store", tiny_bilm), ["train", "dev"]) == Filled(5 + 4, 0)
     assert sorted(calls) == [item.tokens for item in ITEMS]
     stored = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*.bin"))
     assert stored == (5 + 4) * tiny_bilm.n_layers * tiny_bilm.dim * 2
     (batch,) = data.batches("dev")
     assert tuple(batch.text.layers.shape) == (3, tiny_bilm.n_layers, 5, tiny_bilm.dim)
-    assert int(batch.real.sum()) == len(batch.predicates) == len(batch.tags) == 5
+    assert int(batch.valid.sum()) == len(batch.predicates) == len(batch.tags) == 5
     assert len(calls) == 2
 
 
@@ -289,6 +287,9 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
         assert sum(len(item.gold["predicates"]) for item in items[split]) == n_predicates
         numbers = [k for k, sentence in enumerate(sentences) if set(sentence.column(FRAMESET)) != {"-"}]
         assert [item.gold["number"] for item in items[split]] == numbers
+    reader.fit(items["train"])
+    for split in ("dev", "test"):
+        reader.check(items[split], split)
     assert reader.left_out == {
         f"{split} sentences without predicates": n for split, n in (("train", 4), ("dev", 1), ("test", 1))
     }
@@ -313,7 +314,6 @@ def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, s
     items = reader.read_file(shared / "data" / "srl_ewt" / f"{split}.conll", split)
     assert len(items) == n_items
     assert sum(len(item.gold["predicates"]) for item in items) == n_predicates
-    reader.left_out.pop(f"{split} arguments with a label that training lacks", None)
     assert reader.left_out == {f"{split} {reason}": n for reason, n in left_out.items()}
     metric.update([item.gold["tags"] for item in items], [item.gold for item in items])
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
@@ -321,18 +321,19 @@ def test_the_real_set_has_its_sizes_and_gold_against_itself_scores_100(shared, s
 
 def test_certain_scores_decode_to_gold_and_score_100(read):
     reader, metric = SrlReader(max_training_tokens=100), SrlF1()
+    reader.fit(read(conll([SAID, RAINED]), "train", reader))
     model = SrlLstm(
         words=WordEmbedding(torch.randn(9, 6), trainable=True),
         elmo=Elmo(placement="none", n_layers=3, dim=4, dropout=0.5),
-        tags=reader.model_parts(read(conll([SAID, RAINED]), "train", reader))["tags"],
+        **reader.model_parts(),
         indicator_dim=2,
         hidden=5,
         n_layers=3,
         dropout=0.5,
     )
     batch = reader.collate(ITEMS, [text_of(ITEMS)])
-    scores = torch.zeros(*batch.real.shape, batch.tags.shape[1], len(reader.tags))
-    scores[batch.real] = 50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float()
+    scores = torch.zeros(*batch.valid.shape, batch.tags.shape[1], len(reader.tags))
+    scores[batch.valid] = 50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float()
     decoded = model.decode(SrlOutput(scores), batch)
     assert decoded == [item.gold["tags"] for item in ITEMS]
     assert model.loss(SrlOutput(scores), batch) < 1e-6

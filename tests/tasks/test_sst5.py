@@ -1,18 +1,10 @@
 from collections import Counter
 
-import numpy as np
 import pytest
-import torch
-from oracles import softmax
 
-from elmo_tasks.batch import Text
-from elmo_tasks.data.labelled import LabelledBatch, LabelledText
+from elmo_tasks.data.labelled import LabelledText
 from elmo_tasks.data.sst5 import SstReader, parse_tree
-from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
-from elmo_tasks.models.base import ClassifierOutput
-from elmo_tasks.models.bcn import BiattentiveClassifier
-from elmo_tasks.nn.embedding import WordEmbedding
 
 
 def parsed(line):
@@ -73,7 +65,7 @@ def test_a_malformed_tree_is_refused_with_file_line_and_column(tmp_path, line, c
         SstReader(phrases=False).read_file(path, "train")
 
 
-@pytest.mark.parametrize("line", ["(3 good", "(3 (2 very) (3 good)", "(3 ", "(3 (2 a)"])
+@pytest.mark.parametrize("line", ["(3 good", "(3 (2 very) (3 good)", "(3 (2 a)"])
 def test_a_tree_that_is_cut_off_is_refused(tmp_path, line):
     path = tmp_path / "trees"
     path.write_text(f"(2 fine)\n{line}", "utf-8")
@@ -169,57 +161,3 @@ def test_the_real_treebank_has_its_published_sizes(shared, file, labels, tokens,
     assert [n for _, n in sorted(Counter(tree[-1].label for tree in trees).items())] == labels
     assert sum(len(tree[-1].tokens) for tree in trees) == tokens
     assert sum(map(len, trees)) == nodes
-
-
-@pytest.mark.parametrize("placement", ["none", "both"])
-def test_network_is_attention_and_four_poolings_over_each_text_alone(placement):
-    elmo_dim, lengths, n_layers = 4, [5, 1, 3], 3
-    mask = torch.arange(5) < torch.tensor(lengths).unsqueeze(1)
-    layers = torch.randn(3, n_layers, 5, elmo_dim)  # with garbage on padding
-    batch = LabelledBatch(Text([], torch.randint(9, (3, 5)), None, mask, layers), torch.tensor([0, 3, 4]), [0, 3, 4])
-    model = BiattentiveClassifier(
-        words=WordEmbedding(torch.randn(9, 6), trainable=False),
-        elmo=Elmo(placement=placement, n_layers=n_layers, dim=elmo_dim),
-        n_labels=5,
-        embedding_dropout=0.5,
-        pre_encode=7,
-        pre_encode_dropout=0.25,
-        hidden=3,
-        integrator_dropout=0.1,
-        classifier=[8, 6],
-        classifier_dropout=[0.2, 0.3],
-    ).eval()
-
-    def linear(layer, x):
-        return x @ layer.weight.numpy().T + layer.bias.numpy()
-
-    def run(bilstm, x):
-        x = torch.from_numpy(x).float()[None]
-        backward = bilstm.right_to_left(x.flip(1))[0].flip(1)
-        return torch.cat([bilstm.left_to_right(x)[0], backward], dim=2)[0].numpy()
-
-    with torch.no_grad():
-        out = model(batch)
-        expected = []
-        for ids, text_layers, n in zip(batch.text.word_ids, layers.numpy(), lengths, strict=True):
-            mixed = text_layers[:, :n].mean(axis=0)  # as begun: equal weights, gamma 1
-            beside = [] if placement == "none" else [mixed]
-            x = np.concatenate([model.words.weight[ids[:n]].numpy(), *beside], axis=1)
-            h = run(model.encoder, np.maximum(linear(model.pre_encode[0], x), 0))
-            h = np.concatenate([h, *beside], axis=1)
-            context = np.stack([sum(a * v for a, v in zip(softmax(h @ u), h, strict=True)) for u in h])
-            m = run(model.integrator, np.concatenate([h, h - context, h * context], axis=1))
-            weights = softmax(np.array([linear(model.pool_score, row)[0] for row in m]))
-            features = np.concatenate([m.max(axis=0), m.min(axis=0), m.sum(axis=0) / n, weights @ m])
-            first, second, last = (layer for layer in model.classifier if isinstance(layer, torch.nn.Linear))
-            expected.append(linear(last, np.maximum(linear(second, np.maximum(linear(first, features), 0)), 0)))
-        np.testing.assert_allclose(out.logits.numpy(), expected, atol=1e-5)
-        assert model.decode(out, batch) == np.argmax(expected, axis=1).tolist()
-
-
-def test_loss_is_the_mean_negative_log_probability_of_gold():
-    logits = torch.randn(3, 5)
-    batch = LabelledBatch(Text([], torch.empty(0), None, torch.empty(0), None), torch.tensor([0, 3, 4]), [0, 3, 4])
-    probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
-    loss = BiattentiveClassifier.loss(None, ClassifierOutput(logits), batch)
-    assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)

@@ -1,0 +1,35 @@
+"""From a checked configuration to the objects of a run."""
+
+from elmo_tasks.assembly.data import build_data, build_lm_data, build_sense_data
+from elmo_tasks.assembly.encoder import BUNDLED, build_bilm, build_elmo, build_store, device_of
+from elmo_tasks.assembly.model import (
+    build_initial_weights,
+    build_language_model,
+    build_model,
+    check_optimizer,
+    read_weights,
+)
+from elmo_tasks.assembly.trainer import Budget, build_lm_module, build_logger, build_module, build_trainer
+from elmo_tasks.configuration.instances import make
+
+__all__ = [
+    "BUNDLED",
+    "Budget",
+    "build_bilm",
+    "build_data",
+    "build_elmo",
+    "build_initial_weights",
+    "build_language_model",
+    "build_lm_data",
+    "build_lm_module",
+    "build_logger",
+    "build_model",
+    "build_module",
+    "build_sense_data",
+    "build_store",
+    "build_trainer",
+    "check_optimizer",
+    "device_of",
+    "make",
+    "read_weights",
+]

@@ -1,0 +1,91 @@
+"""The data of a task, the text that a biLM is trained on, or the text with senses of a probe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elmo_tasks.assembly.encoder import BUNDLED
+from elmo_tasks.configuration.instances import make
+from elmo_tasks.configuration.resolvers import SHARDS
+from elmo_tasks.data.corpus import LmText, TextFiles
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.task_text import TaskText
+from elmo_tasks.data.wsd import WsdData
+from elmo_tasks.errors import UserError
+from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.training.initial_weights import InitialWeights
+
+
+def build_data(cfg: dict[str, Any]) -> TaskData:
+    """The data of a task that trains a model, its files found, without layers.
+
+    Raises:
+        UserError: if there are none, or no test set with ``test=true``.
+    """
+    task = cfg["task"]
+    data = TaskData(
+        **source_of(cfg, task, task["name"]),
+        root=data_root(cfg),
+        fraction=cfg["data"]["fraction"],
+        words=WordVectors(**cfg["words"]),
+        update_words=task["update_words"],
+        batch_size=task["training"]["batch_size"],
+        batch_tokens=task["training"]["batch_tokens"],
+        seed=cfg["seed"],
+    )
+    if cfg["test"] and "test" not in data.source.splits:
+        raise UserError(f"test=true, but data={cfg['data']['name']} has no test set for task={task['name']}")
+    return data
+
+
+def build_lm_data(cfg: dict[str, Any], initial: InitialWeights | None) -> LmData:
+    """The text that a biLM is trained on; initial weights bring their vocabulary."""
+    if cfg["test"]:
+        raise UserError("test=true, but task=lm has no test set: its text is train and dev (held-out) alone")
+    vocabulary = None if initial is None else initial.vocabulary
+    data: LmData = make(cfg["task"]["data"], text=build_text(cfg), vocabulary=vocabulary)
+    return data
+
+
+def build_sense_data(cfg: dict[str, Any]) -> WsdData:
+    """Text with senses."""
+    data: WsdData = make(cfg["task"]["data"], root=text_root(cfg))
+    return data
+
+
+def build_text(cfg: dict[str, Any]) -> LmText:
+    """What a biLM is trained on: shards, or a task's sentences."""
+    lm = cfg["task"]["lm"]
+    if lm["text"] == SHARDS:
+        return TextFiles(root=text_root(cfg), train=lm["train"], heldout=lm["heldout"])
+    source = source_of(cfg, lm["source"], lm["text"])
+    return TaskText(**source, root=data_root(cfg), fraction=cfg["data"]["fraction"], seed=cfg["seed"])
+
+
+def source_of(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
+    """A task's reader and where its items are."""
+    hub = cfg["data"]["name"] == "hub"
+    if hub and section["hub"] is None:
+        raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
+    return {
+        "reader": make(section["reader"]),
+        "sources": section["hub"] if hub else section["files"],
+        "hub": hub,
+        "dev_share": section["dev_share"],
+    }
+
+
+def text_root(cfg: dict[str, Any]) -> str:
+    """The folder of a text that is never on the hub."""
+    root = data_root(cfg)
+    if root is None:
+        name, task = cfg["data"]["name"], cfg["task"]["name"]
+        raise UserError(f"data={name} has no text for task={task}; use data=local data.root=DIR")
+    return root
+
+
+def data_root(cfg: dict[str, Any]) -> str | None:
+    """``data.root``, or the package's own folder of the bundled sample."""
+    root: str | None = cfg["data"]["root"]
+    return str(BUNDLED / "sample") if root == "bundled" else root

@@ -1,0 +1,116 @@
+"""The frozen biLM (or the encoder in its place), the store of its layers, and how it enters a task model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmo_tasks.bilm.model import BiLM, bundled_folder
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.configuration.instances import make
+from elmo_tasks.data.corpus import read_sentences
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.encoders.base import Encoder
+from elmo_tasks.errors import UserError
+from elmo_tasks.store.store import LayerStore, TokenStore
+
+BUNDLED = Path(__file__).parents[1] / "bundled"
+
+
+def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
+    """The frozen biLM or the encoder in its place; None for a baseline.
+
+    Raises:
+        UserError: if the files are missing or are not of the size that ``bilm=`` names.
+    """
+    return None if cfg["elmo"]["placement"] == "none" else load_encoder(cfg["bilm"], device_of(cfg))
+
+
+def load_encoder(bilm: dict[str, Any], device: str) -> Encoder:
+    """What the group ``bilm`` of a configuration names.
+
+    Raises:
+        UserError: as :func:`build_bilm`.
+    """
+    return _other_encoder(bilm, device) if "encoder" in bilm else _language_model(bilm, device)
+
+
+def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
+    name, path, warm_text = bilm["name"], bilm["path"], bilm["warm_text"]
+    if path is None and bundled_folder(name) is None:
+        raise UserError(
+            f"bilm={name} is not bundled; set bilm.path to the folder with its options.json and weights.hdf5"
+        )
+    if bilm["state"] == "warm" and warm_text is None and name == "mini_ko":
+        raise UserError(
+            "bilm.state=warm: the bundled text is English; set bilm.warm_text to a Korean one for bilm=mini_ko"
+        )
+    model = BiLM.load(path or name)
+    model.precision = bilm["precision"]
+    expected = bilm_options(bilm)
+    if bundled_folder(name) is None and model.options != expected:
+        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {model.options}")
+    if bilm["state"] == "warm":
+        model.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
+    return model.to(device)
+
+
+def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
+    found_and_only = [
+        ("state", bilm["state"], "reset"),
+        ("precision", bilm["precision"], "float32"),
+        ("store.keep", bilm["store"]["keep"], "layers"),
+    ]
+    for key, found, only in found_and_only:
+        if found != only:
+            raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
+    if bilm["path"] is None:
+        raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
+    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device)
+    return encoder
+
+
+def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> LayerStore | TokenStore | None:
+    """The store of this encoder's layers (or of a biLM's token layer alone), or None."""
+    if encoder is None:
+        return None
+    store = cfg["bilm"]["store"]
+    settings = {key: store[key] for key in ("dtype", "limit_gb")}
+    settings |= {"state": cfg["bilm"]["state"], "progress": cfg["trainer"]["progress"]}
+    if store["keep"] == "layers":
+        return LayerStore(Path(store["dir"]), encoder, **settings)
+    assert isinstance(encoder, BiLM)  # see _other_encoder
+    return TokenStore(Path(store["dir"]), encoder, **settings)
+
+
+def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo:
+    """Where and how the encoder enters the task model."""
+    elmo = cfg["elmo"]
+    return Elmo(
+        placement=elmo["placement"],
+        n_layers=encoder.n_layers if encoder else 0,
+        dim=encoder.dim if encoder else 0,
+        mix=elmo["mix"],
+        gamma=elmo["gamma"],
+        l2=elmo["lambda"],
+        dropout=elmo["dropout"],
+        layer_norm=elmo["layer_norm"],
+    )
+
+
+def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
+    """The sizes that ``bilm=`` names.
+
+    Raises:
+        UserError: if it names an encoder that is no biLM.
+    """
+    if "encoder" in bilm:
+        raise UserError(f"bilm={bilm['name']} is no biLM, so that it has no sizes to train; set bilm=mini")
+    return BiLMOptions.from_json(bilm["options"], source=f"bilm={bilm['name']}")
+
+
+def device_of(cfg: dict[str, Any]) -> str:
+    """Where the biLM and an ensemble run; a trainer finds its own place."""
+    return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"

@@ -1,0 +1,149 @@
+"""Lightning's module, trainer and logger."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.callbacks import Callback, EarlyStopping
+from pytorch_lightning.loggers import Logger
+
+from elmo_tasks.configuration.instances import make
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.models.base import TaskModel
+from elmo_tasks.training.checkpoint import TensorsAndJson
+from elmo_tasks.training.curves import Curves
+from elmo_tasks.training.distributed_module import DistributedTaskModule
+from elmo_tasks.training.lm_module import LanguageModelModule
+from elmo_tasks.training.module import TaskModule
+from elmo_tasks.training.processes import devices_of
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run trains at most, and how much dev data it reads meanwhile.
+
+    Attributes:
+        max_epochs: passes over the training data.
+        max_steps: updates; None for no bound.
+        steps_per_epoch: updates that make an epoch of an endless stream; None where the data have an end.
+        dev_batches: share (float) or number (int) of dev batches that are scored during training.
+    """
+
+    max_epochs: int
+    max_steps: int | None
+    steps_per_epoch: int | None = None
+    dev_batches: float = 1.0
+
+
+def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = False) -> TaskModule:
+    """The training loop body of a task model, with its metric and its optimizer, for one process or several."""
+    kind = DistributedTaskModule if distributed else TaskModule
+    return kind(model=model, **_module_parts(cfg))
+
+
+def build_lm_module(cfg: dict[str, Any], model: TaskModel) -> LanguageModelModule:
+    """The training loop body of a biLM."""
+    return LanguageModelModule(model=model, **_module_parts(cfg))
+
+
+def _module_parts(cfg: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "metric": make(cfg["task"]["metric"]),
+        "optimizer": make(cfg["task"]["optimizer"]),
+        "schedule": cfg["task"]["training"]["schedule"],
+        "max_steps": cfg["trainer"]["max_steps"],
+    }
+
+
+def build_trainer(
+    cfg: dict[str, Any], budget: Budget, logger: Logger | bool, callbacks: list[Callback], **options: Any
+) -> pl.Trainer:
+    """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves.
+
+    Raises:
+        UserError: if Lightning refuses the settings, such as a GPU where there is none.
+    """
+    trainer = cfg["trainer"]
+    asked = {**devices_of(cfg), "precision": trainer["precision"]}
+    defaults = {
+        "max_epochs": budget.max_epochs,
+        "limit_train_batches": budget.steps_per_epoch or 1.0,
+        "reload_dataloaders_every_n_epochs": 0 if budget.steps_per_epoch else 1,
+        "limit_val_batches": budget.dev_batches,
+        "gradient_clip_val": cfg["task"]["training"]["grad_norm"],
+        "logger": logger,
+        "callbacks": callbacks,
+        "enable_progress_bar": trainer["progress"],
+        "plugins": [TensorsAndJson()],
+        "enable_checkpointing": True,  # by ResumeCheckpoint
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+        "log_every_n_steps": 10,
+        "inference_mode": True,
+        "use_distributed_sampler": False,  # the data modules share the batches themselves
+    }
+    try:
+        return pl.Trainer(**{**defaults, **asked, **options})
+    except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
+        said = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
+        raise UserError(f"{said}: not possible on this machine ({shortened(str(error), 160)})") from error
+
+
+def early_stopping(cfg: dict[str, Any], module: TaskModule) -> EarlyStopping | None:
+    """Ends training after ``trainer.patience`` dev scores without a better one; None without patience."""
+    trainer, metric = cfg["trainer"], module.metric
+    if trainer["patience"] is None:
+        return None
+    return EarlyStopping(
+        f"dev/{metric.name}",
+        patience=trainer["patience"],
+        mode="max" if metric.higher_is_better else "min",
+        check_on_train_epoch_end=trainer["val_check_interval"] is None,
+    )
+
+
+def build_logger(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger | bool:
+    """Curves to a CSV file, to TensorBoard, to W&B, or nowhere."""
+    name = cfg["logger"]["name"]
+    if name == "none":
+        return False
+    if name == "csv":
+        return Curves(folder)
+    if name == "tensorboard":
+        return _tensorboard(folder)
+    from pytorch_lightning.loggers import WandbLogger
+
+    os.environ.setdefault("WANDB_SILENT", "true")
+    return WandbLogger(
+        project=cfg["logger"]["project"],
+        offline=cfg["logger"]["offline"],
+        save_dir=str(folder),
+        name=run_id,
+        group=f"{cfg['task']['name']}-{cfg['data']['name']}-{cfg['scale']['name']}",
+        tags=_tags(cfg),
+        config=cfg,
+    )
+
+
+def _tensorboard(folder: Path) -> Logger:
+    from pytorch_lightning.loggers import TensorBoardLogger
+
+    try:
+        return TensorBoardLogger(str(folder), name="tensorboard", version="")
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "logger=tensorboard needs the extra `tensorboard`: pip install tensorboard; or use logger=csv"
+        ) from error
+
+
+def _tags(cfg: dict[str, Any]) -> list[str]:
+    elmo = cfg["elmo"]
+    tags = [cfg["task"]["name"], cfg["data"]["name"], cfg["scale"]["name"], f"placement={elmo['placement']}"]
+    if elmo["placement"] != "none":
+        tags += [f"mix={elmo['mix']}", f"lambda={elmo['lambda']:g}", f"bilm={cfg['bilm']['name']}"]
+    return [*tags, *cfg["logger"]["tags"]]

@@ -1,0 +1,76 @@
+"""``elmo-tasks run task=ner elmo.placement=both``: one experiment, or a sweep with ``-m``; also ``python run.py``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from math import nan
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from elmo_tasks import interrupts
+from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
+from elmo_tasks.errors import UserError, hydra_sentence
+from elmo_tasks.places import CONF
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+def _main(cfg: DictConfig) -> float:
+    """Run one configuration; a sweep goes on after a cell whose configuration or data are bad."""
+    if HydraConfig.get().mode != RunMode.MULTIRUN:
+        return run_composed(cfg)
+    try:
+        score = run_composed(cfg)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sweep.record(error=str(error))
+        return nan
+    except Exception as error:  # a crash: it is shown in full, and the other cells run
+        traceback.print_exc()
+        sweep.record(error=f"{type(error).__name__}: {error}")
+        return nan
+    sweep.record(score=score)
+    return score
+
+
+def run_composed(cfg: DictConfig) -> float:
+    """Run one composed configuration; the development score that chose the checkpoint."""
+    from elmo_tasks.runs.run import run  # torch and Lightning take seconds to import: not for --help
+
+    return run(cfg)
+
+
+def start(arguments: list[str], program: str = __file__) -> None:
+    """Run what a command line asks for; an error that a user can mend is one sentence, and the exit status is 1.
+
+    Args:
+        arguments: overrides, and Hydra's own options.
+        program: the file that Lightning starts again for each further process of a distributed run.
+    """
+    if {"-h", "--help"} & set(arguments):
+        from elmo_tasks.cli.keys import describe
+
+        print(describe(arguments))
+        return
+    interrupts.install()
+    sys.argv = [program, *arguments]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's exceptions as they are, to be put into one sentence here
+    try:
+        _main()
+    except HydraException as error:
+        sys.exit(f"error: {hydra_sentence(error)}")
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:  # of Hydra's own folder
+        sys.exit(f"error: {error.filename}: {error.strerror}; set paths.outputs to another folder")
+    if sweep.failed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    start(sys.argv[1:])

@@ -1,0 +1,73 @@
+"""Checks of plain values against annotations: of a section of the configuration, or of a constructor."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+from elmo_tasks.configuration.rules import rule_of
+from elmo_tasks.errors import UserError, quoted, shortened
+
+_OWN = ("_target_", "_partial_", "_convert_", "_recursive_")  # Hydra's
+
+
+def check_section(section: type, values: Any, prefix: str = "") -> None:
+    """See that values are those of a section: every key is there, none is unknown, each is of its type and range.
+
+    Args:
+        section: a dataclass of :mod:`elmo_tasks.configuration.sections`.
+        values: plain containers.
+        prefix: of the keys in messages, such as ``trainer.``.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    if not isinstance(values, dict):
+        raise UserError(f"{prefix.rstrip('.')} must be a section with keys, found {quoted(values)}")
+    hints = {name.rstrip("_"): hint for name, hint in get_type_hints(section, include_extras=True).items()}
+    optional = {field.name.rstrip("_") for field in fields(section) if field.default is not MISSING}
+    _refuse_unknown(values, hints, prefix)
+    for name, hint in hints.items():
+        if name in values:
+            _check_value(f"{prefix}{name}", values[name], hint)
+        elif name not in optional:
+            raise UserError(f"{prefix}{name} is missing; it must be {rule_of(hint)[0]}")
+
+
+def check_constructor(key: str, node: dict[str, Any], constructor: Callable[..., Any]) -> None:
+    """See that a node of the configuration has values that a constructor takes.
+
+    Args:
+        key: of the node, such as ``task.model``.
+        node: its values; those that are handed over later are not in it.
+        constructor: of the class that the node names.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    parameters = inspect.signature(constructor).parameters
+    hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True)
+    values = {name: value for name, value in node.items() if name not in _OWN}
+    _refuse_unknown(values, dict.fromkeys(parameters), f"{key}.")
+    for name, value in values.items():
+        _check_value(f"{key}.{name}", value, hints.get(name, Any))
+
+
+def _refuse_unknown(values: dict[str, Any], known: dict[str, Any], prefix: str) -> None:
+    for name in values:
+        if name not in known:
+            choices = shortened(", ".join(known), 200)
+            raise UserError(f"there is no key {quoted(f'{prefix}{name}')}; beside it there are {choices}")
+
+
+def _check_value(key: str, value: Any, hint: Any) -> None:
+    section = next((each for each in (hint, *get_args(hint)) if is_dataclass(each) and isinstance(each, type)), None)
+    if section is not None:
+        if value is not None or section is hint:
+            check_section(section, value, f"{key}.")
+        return
+    expected, is_right = rule_of(hint)
+    if not is_right(value):
+        raise UserError(f"{key} must be {expected}, found {quoted(value)}")

@@ -1,0 +1,35 @@
+"""Values of ``conf/`` that depend on a choice: the scale of the models, or the text that a biLM is trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_tasks.errors import UserError
+
+SHARDS = "shards"
+"""``task.lm.text``: text files of their own, and not a task's sentences."""
+
+
+def by_scale(values: DictConfig, *, _root_: DictConfig) -> Any:
+    """``${by_scale:{paper:A,cpu:B,sample:C}}``: A at ``scale=paper``; B at ``scale=cpu``, or C with ``data=sample``.
+
+    Raises:
+        UserError: for a scale without a value.
+    """
+    scale = _root_.scale.name
+    if scale == "cpu" and _root_.data.name == "sample" and "sample" in values:
+        return values["sample"]
+    if scale not in values or scale == "sample":
+        raise UserError(f"scale.name must be one of cpu, paper, found {scale!r}")
+    return values[scale]
+
+
+def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:
+    """``${by_text:{shards:A,task:B}}``: A with ``task.lm.text=shards``, B with the text of a task."""
+    return values["shards" if _root_.task.lm.text == SHARDS else "task"]
+
+
+OmegaConf.register_new_resolver("by_scale", by_scale, replace=True)
+OmegaConf.register_new_resolver("by_text", by_text, replace=True)

@@ -1,0 +1,77 @@
+"""Which classes a configuration may name with ``_target_``: a configuration from elsewhere must not run any code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hydra.utils import get_object
+
+from elmo_tasks.errors import UserError, quoted
+
+TARGET = "_target_"
+OWN = ("elmo_tasks.data", "elmo_tasks.models", "elmo_tasks.metrics", "elmo_tasks.encoders")
+OPTIMIZERS = "torch.optim"
+
+
+def check_targets(config: Any, packages: Sequence[str]) -> None:
+    """See that every ``_target_`` is a class (or its method ``load``) of this package, of torch.optim, or of a package
+    that the user trusts.
+
+    Args:
+        config: plain containers.
+        packages: what ``packages`` lists.
+
+    Raises:
+        UserError: naming the key.
+    """
+    for key, target in targets_of(config):
+        allowed = (*OWN, OPTIMIZERS, *packages)
+        if not isinstance(target, str) or not target.startswith(tuple(f"{name}." for name in allowed)):
+            raise UserError(
+                f"{key} must be a class below {', '.join(allowed)}, found {quoted(target)}; "
+                "packages=[NAME] allows those of another package"
+            )
+
+
+def check_classes(config: Any, packages: Sequence[str]) -> None:
+    """As :func:`check_targets`, and each class is imported, which takes PyTorch's seconds.
+
+    Raises:
+        UserError: naming the key.
+    """
+    check_targets(config, packages)
+    for key, target in targets_of(config):
+        class_of(key, target, packages)
+
+
+def class_of(key: str, target: str, packages: Sequence[str]) -> Any:
+    """What a ``_target_`` names, imported.
+
+    Raises:
+        UserError: if it is not there, or is no class that was made for this.
+    """
+    try:
+        found = get_object(target)
+    except Exception as error:  # whatever importing it raises
+        raise UserError(f"{key}={target}: there is no such class") from error
+    owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load
+    module = str(getattr(owner, "__module__", ""))
+    if not isinstance(owner, type) or not f"{module}.".startswith(
+        tuple(f"{name}." for name in (*OWN, OPTIMIZERS, *packages))
+    ):
+        raise UserError(f"{key}={target}: not a class of this package, and not one of torch.optim")
+    return found
+
+
+def targets_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every ``_target_`` with its dotted key."""
+    if isinstance(config, dict):
+        for key, value in config.items():
+            if key == TARGET:
+                yield f"{prefix}{key}", value
+            else:
+                yield from targets_of(value, f"{prefix}{key}.")
+    elif isinstance(config, list):
+        for k, value in enumerate(config):
+            yield from targets_of(value, f"{prefix}{k}.")

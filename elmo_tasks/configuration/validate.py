@@ -1,0 +1,102 @@
+"""Checks on the composed configuration, before anything is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from elmo_tasks.configuration.check import check_section
+from elmo_tasks.configuration.resolvers import SHARDS
+from elmo_tasks.configuration.rules import rule_of
+from elmo_tasks.configuration.sections import TASKS as TASK_SECTIONS
+from elmo_tasks.configuration.sections import Configuration
+from elmo_tasks.configuration.targets import check_targets
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.places import CONF
+from elmo_tasks.values import Seed
+
+TASKS = CONF / "task"
+
+
+def validate(cfg: DictConfig) -> dict[str, Any]:
+    """Resolve the configuration and check every key and every value of it.
+
+    Returns:
+        the resolved configuration as plain Python containers.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    resolved = resolve(cfg)
+    check_section(Configuration, resolved)
+    task = resolved["task"]
+    if not isinstance(task, dict) or task.get("kind") not in TASK_SECTIONS:
+        raise UserError(f"task.kind must be one of {', '.join(TASK_SECTIONS)}; choose a task, such as task=sst5")
+    check_section(TASK_SECTIONS[task["kind"]], task, "task.")
+    _check_lists(resolved)
+    check_targets(resolved, resolved["packages"])
+    if resolved["words"]["name"] == "none" and resolved["elmo"]["placement"] not in ("input", "both"):
+        raise UserError("words=none leaves a model nothing to read but ELMo at its input; add words=glove")
+    text = task.get("lm", {}).get("text", SHARDS)  # of a biLM's training
+    if text != SHARDS:
+        task["lm"]["source"] = source_of_text(cfg, text)
+    return resolved
+
+
+def resolve(cfg: DictConfig) -> dict[str, Any]:
+    """The configuration as plain containers, its interpolations resolved.
+
+    Raises:
+        UserError: if a value is missing, or an interpolation names what is not there.
+    """
+    try:
+        for key in OmegaConf.missing_keys(cfg):
+            raise UserError(f"{key} is not set; add {key}=... to the command line")
+        resolved = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        raise UserError(f"{error.full_key} is not set; add {error.full_key}=... to the command line") from error
+    except RecursionError as error:
+        raise UserError("the configuration cannot be resolved: a value refers to itself") from error
+    except OmegaConfBaseException as error:
+        if isinstance(error.__cause__, UserError):
+            raise error.__cause__ from None
+        first = shortened(str(error).splitlines()[0], 200)
+        raise UserError(f"the configuration cannot be resolved: {first} (at {error.full_key})") from error
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
+
+
+def _check_lists(cfg: dict[str, Any]) -> None:
+    """The keys that are lists, which may be empty or have to have different entries."""
+    seeds, packages = cfg["ensemble"], cfg["packages"]
+    is_seed = rule_of(Seed)[1]
+    if seeds is not None and not (
+        isinstance(seeds, list) and all(map(is_seed, seeds)) and len(set(seeds)) == len(seeds) > 1
+    ):
+        raise UserError(
+            f"ensemble must be a list of two or more different seeds, such as [1,2,3], or null, found {quoted(seeds)}"
+        )
+    if not isinstance(packages, list) or not all(isinstance(name, str) and name for name in packages):
+        raise UserError(f"packages must be a list of packages, such as [my_lab], found {quoted(packages)}")
+    tags = cfg["logger"].get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
+        raise UserError(f"logger.tags must be a list of texts, found {quoted(tags)}")
+
+
+def source_of_text(cfg: DictConfig, name: Any) -> dict[str, Any]:
+    """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
+
+    Raises:
+        UserError: if there is no such task.
+    """
+    base = OmegaConf.load(TASKS / "base" / "supervised.yaml")
+    sections = {path.stem: OmegaConf.load(path) for path in sorted(TASKS.glob("*.yaml"))}
+    tasks = [task for task, section in sections.items() if "reader" in section]
+    if name not in tasks:
+        raise UserError(f"task.lm.text must be {SHARDS} or one of {', '.join(tasks)}, found {name!r}")
+    changes = cfg.task.lm.changes.get(name, {})
+    whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(base, sections[name], changes)})
+    source = {key: whole.task[key] for key in ("files", "hub", "reader", "dev_share")}
+    return {key: OmegaConf.to_container(p, resolve=True) if OmegaConf.is_config(p) else p for key, p in source.items()}

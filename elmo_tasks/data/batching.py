@@ -1,0 +1,38 @@
+"""Batches of items of similar length, within bounds of items and of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from elmo_tasks.data.reader import Reader
+
+
+def lengths_of(reader: Reader[Any], item: Any) -> tuple[int, ...]:
+    """The tokens of each text of an item; of a document one number, those of all its sentences with padding."""
+    lengths = tuple(map(len, reader.texts(item)))
+    return (len(lengths) * max(lengths),) if reader.documents else lengths
+
+
+def in_batches(
+    chosen: Iterable[int], lengths: Sequence[tuple[int, ...]], *, batch_size: int, batch_tokens: int
+) -> list[list[int]]:
+    """Some items in order of length, in batches within both bounds.
+
+    Args:
+        chosen: places in ``lengths``.
+        lengths: see :func:`lengths_of`.
+        batch_size: items of a batch at most.
+        batch_tokens: tokens with padding of a batch at most; a longer item is a batch by itself.
+    """
+    batches: list[list[int]] = []
+    longest: tuple[int, ...] = ()
+    for k in sorted(chosen, key=lambda k: sum(lengths[k])):
+        longer = tuple(map(max, zip(longest, lengths[k], strict=True))) if longest else lengths[k]
+        size = len(batches[-1]) + 1 if batches else 0
+        if not batches or size > batch_size or size * sum(longer) > batch_tokens:
+            batches.append([])
+            longer = lengths[k]
+        batches[-1].append(k)
+        longest = longer
+    return batches

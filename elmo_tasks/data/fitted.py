@@ -1,0 +1,94 @@
+"""What a model must know of its training data, without that data: a fitted reader and a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.batch import Text
+from elmo_tasks.data.reader import Reader
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.nn.characters import character_id_table
+from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.nn.words import Vocabulary
+from elmo_tasks.store.store import LayerStore, TokenStore
+
+MAX_WORD_DIM = 10_000
+
+
+class FittedData:
+    """Makes a task's batches, and the parts of its model that depend on the data.
+
+    Saved as JSON next to a model's weights, it is all that a prediction needs of the training data.
+
+    Args:
+        reader: fitted or restored.
+        vocabulary: rows of the word embedding.
+        matrix: the embedding's initial weights ``[n, dim]``.
+        update_words: whether the embedding is trained.
+    """
+
+    def __init__(self, reader: Reader[Any], vocabulary: Vocabulary, matrix: Tensor, *, update_words: bool) -> None:
+        self.reader, self.vocabulary, self.matrix, self.update_words = reader, vocabulary, matrix, update_words
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; :meth:`restore` is the inverse, except for the embedding's weights, which belong to the model."""
+        return {
+            "reader": self.reader.state(),
+            "words": self.vocabulary.words,
+            "word_dim": self.matrix.shape[1],
+            "update_words": self.update_words,
+        }
+
+    @classmethod
+    def restore(cls, reader: Reader[Any], state: Mapping[str, Any]) -> FittedData:
+        """What :meth:`to_json` gave, with zeros for the embedding, into which a model's weights are loaded.
+
+        Args:
+            reader: of the same task and settings, not fitted.
+            state: as read from a file.
+
+        Raises:
+            UserError: if it is not such a state.
+        """
+        kinds = {"reader": dict, "words": list, "word_dim": int, "update_words": bool}
+        if not isinstance(state, Mapping) or {key: type(value) for key, value in state.items()} != kinds:
+            found = shortened(", ".join(map(str, state)), 60) if isinstance(state, Mapping) else type(state).__name__
+            raise UserError(f"expected the fitted data of a run ({', '.join(kinds)}), found {found}")
+        words, dim = state["words"], state["word_dim"]
+        if not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):
+            raise UserError("the vocabulary of a run must be a list of different words")
+        if not 0 <= dim <= MAX_WORD_DIM:
+            raise UserError(f"word_dim must be a whole number of 0 to {MAX_WORD_DIM:,}, found {dim}")
+        reader.restore(state["reader"])
+        vocabulary = Vocabulary(words)
+        return cls(reader, vocabulary, torch.zeros(len(vocabulary), dim), update_words=state["update_words"])
+
+    def model_parts(self) -> dict[str, Any]:
+        """What the model must know of the data: the word embedding and the reader's label sets."""
+        embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
+        return {"words": embedding, **self.reader.model_parts()}
+
+    def collate(self, items: list[Any], store: LayerStore | TokenStore | None = None) -> Any:
+        """The task's batch of some items, with layers from ``store`` if there is one."""
+        if self.reader.documents:
+            (item,) = items
+            return self.reader.collate(items, [self.text(self.reader.texts(item), store)])
+        parts = zip(*(self.reader.texts(item) for item in items), strict=True)
+        return self.reader.collate(items, [self.text(list(tokens), store) for tokens in parts])
+
+    def text(self, tokens: list[list[str]], store: LayerStore | TokenStore | None = None) -> Text:
+        """Ids, mask and layers of some token lists."""
+        lengths = torch.tensor([len(t) for t in tokens])
+        mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+        word_ids = torch.zeros(mask.shape, dtype=torch.long)
+        word_ids[mask] = torch.tensor([self.vocabulary[word] for t in tokens for word in t])
+        distinct = {word: k for k, word in enumerate(dict.fromkeys(word for t in tokens for word in t))}
+        table = character_id_table(list(distinct))
+        char_ids = torch.zeros(*mask.shape, table.shape[1], dtype=torch.long)
+        char_ids[mask] = table[torch.tensor([distinct[word] for t in tokens for word in t])]
+        layers = None if store is None else store.padded(tokens)
+        return Text(tokens, word_ids, char_ids, mask, layers)

@@ -1,0 +1,104 @@
+"""The public hub's copy of a data set, or a local folder in the same schema."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from elmo_tasks.data.reader import HubReader, Reader
+from elmo_tasks.errors import UserError, quoted, shortened
+
+_SECONDS = 3.0  # that the hub may take to answer; its library would try again for half a minute
+
+
+class Hub:
+    """A data set of the public hub, or a local folder of parquet or JSON files in the same schema.
+
+    Without a connection a copy in the library's cache is used.
+
+    Args:
+        id: of the data set, or path of the folder.
+        splits: the hub's name of each split.
+    """
+
+    def __init__(self, *, id: str, splits: Mapping[str, str]) -> None:
+        self.id, self._splits = id, splits
+        self._data = _load(id)
+        for split, name in splits.items():
+            if name not in self._data:
+                found = shortened(", ".join(map(str, self._data)), 100)
+                raise UserError(f"data=hub: {id} has no split {quoted(name)} for {split}; it has {found}")
+        sha = hashlib.sha256()
+        for split in splits:
+            for row in self._rows(split):
+                sha.update(json.dumps(row, sort_keys=True, default=str).encode())
+        self.digest = sha.hexdigest()[:16]
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that are there."""
+        return list(self._splits)
+
+    def read(self, reader: Reader[Any], split: str) -> list[Any]:
+        """All items of a split, one at least."""
+        where = f"{self.id} ({self._splits[split]})"
+        if not isinstance(reader, HubReader):
+            raise UserError(f"data=hub: {type(reader).__name__} reads files only; use data=local data.root=DIR")
+        items: list[Any] = reader.read_rows(self._rows(split), where, split)
+        if not items:
+            raise UserError(f"data=hub: nothing to use in {where}; expected the {split} split")
+        return items
+
+    def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
+        yield from self._data[self._splits[split]]
+
+
+def _load(id: str) -> Mapping[str, Any]:
+    """The data set by its splits.
+
+    Raises:
+        UserError: if the library is not installed, or the data set is nowhere.
+    """
+    try:
+        import datasets
+        import huggingface_hub
+    except ImportError as error:
+        raise UserError("data=hub needs the extra `hub`: pip install -e '.[hub]'") from error
+    offline = huggingface_hub.constants.HF_HUB_OFFLINE or datasets.config.HF_HUB_OFFLINE
+    missing = ""
+    if not Path(id).is_dir() and not offline and not is_reachable(huggingface_hub.constants.ENDPOINT):
+        missing = f"{huggingface_hub.constants.ENDPOINT} does not answer, and there is no copy in the cache; "
+        huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    datasets.utils.logging.set_verbosity_error()
+    huggingface_hub.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    try:
+        data: Mapping[str, Any] = datasets.load_dataset(id)
+    except Exception as error:  # the library raises a dozen types for "not there" and "offline"
+        reason = shortened(f"{missing}{type(error).__name__}: {error}", 180)
+        raise UserError(f"data=hub: {id} cannot be loaded ({reason})") from error
+    return data
+
+
+def is_reachable(address: str) -> bool:
+    """Whether a server answers at all, be it with an error, within a few seconds."""
+    answers: list[bool] = []
+
+    def ask() -> None:
+        try:
+            with urlopen(Request(address, method="HEAD"), timeout=_SECONDS):
+                answers.append(True)
+        except HTTPError:
+            answers.append(True)
+        except (OSError, ValueError):
+            answers.append(False)
+
+    thread = Thread(target=ask, daemon=True)  # looking up a name has no time limit of its own
+    thread.start()
+    thread.join(_SECONDS)
+    return answers == [True]

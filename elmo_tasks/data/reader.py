@@ -1,0 +1,201 @@
+"""What a task's reader is: it turns files, hub rows or a user's own input into items, and items into a batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+from elmo_tasks.data.text import check_encoding, check_tokens
+from elmo_tasks.errors import UserError, quoted, shortened
+
+Item = TypeVar("Item")
+
+
+class Reader(ABC, Generic[Item]):
+    """Base of all readers.
+
+    A reader is used in this order: read the splits (in any order), :meth:`fit` on the training items, :meth:`check` the
+    others, :meth:`model_parts`, then :meth:`collate`. To predict without training data, :meth:`restore` takes the place
+    of :meth:`fit`, and :meth:`from_json` that of the files.
+
+    Args:
+        encoding: of the files, a name that Python knows, such as ``latin-1``.
+
+    Attributes:
+        left_out: how many items were skipped, and other remarks on them, by reason; goes into the row.
+    """
+
+    documents: ClassVar[bool] = False
+    """Whether an item is a document of any number of sentences: a batch is one document, a row of it a sentence."""
+
+    fields: ClassVar[Mapping[str, str]]
+    """The fields of an item that :meth:`from_json` takes, and what each is."""
+
+    def __init__(self, *, encoding: str = "utf-8") -> None:
+        self.encoding = check_encoding(encoding)
+        self.left_out: dict[str, int] = {}
+
+    @abstractmethod
+    def read_file(self, path: Path, split: str) -> list[Item]:
+        """All items of one file (or folder).
+
+        Raises:
+            UserError: naming file and line.
+        """
+
+    @abstractmethod
+    def texts(self, item: Item) -> list[list[str]]:
+        """The item's token lists, the very ones that the biLM reads."""
+
+    def fit(self, train: Sequence[Item]) -> None:
+        """Learn label sets and the like from all training items."""
+
+    def check(self, items: Sequence[Item], split: str) -> None:
+        """Compare the items of another split with what :meth:`fit` has learned; count or refuse what does not fit."""
+
+    def model_parts(self) -> dict[str, Any]:
+        """Arguments of the model's constructor that depend on the training data."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """What :meth:`fit` has learned, as plain JSON."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` gave.
+
+        Raises:
+            UserError: if it is not the state of such a reader.
+        """
+        if state:
+            raise UserError(f"the state of a reader has {', '.join(state)}; {type(self).__name__} expects nothing")
+
+    def group(self, item: Item) -> Hashable:
+        """Items of one group stay together where dev is cut off train; by default each item is its own."""
+        return id(item)
+
+    def vary(self, item: Item, rng: Random) -> Item:
+        """A training item as this epoch sees it, such as a part of a long document."""
+        return item
+
+    @abstractmethod
+    def collate(self, items: list[Item], texts: list[Any]) -> Any:
+        """A batch from items and their :class:`~elmo_tasks.batch.Text`, one for each of :meth:`texts`.
+
+        Items from :meth:`from_json` have no gold: their batch can be decoded, but has no loss that means anything.
+        """
+
+    @abstractmethod
+    def from_json(self, fields: Mapping[str, Any], where: str) -> Item:
+        """An item without gold from a user's own input.
+
+        Args:
+            fields: some of :attr:`fields`.
+            where: what the input is, for messages.
+
+        Raises:
+            UserError: if a field is missing, unknown or of another type.
+        """
+
+    @abstractmethod
+    def to_json(self, item: Item, prediction: Any) -> dict[str, Any]:
+        """What the model's ``decode`` gave for an item, in words, as plain JSON."""
+
+    def _count(self, reason: str, n: int = 1) -> None:
+        """Add to :attr:`left_out`."""
+        if n:
+            self.left_out[reason] = self.left_out.get(reason, 0) + n
+
+    def _check_fields(self, fields: Mapping[str, Any], where: str, optional: Sequence[str] = ()) -> None:
+        """See that all fields are there, and no others.
+
+        Raises:
+            UserError: if not.
+        """
+        missing = [name for name in self.fields if name not in fields and name not in optional]
+        unknown = [str(name) for name in fields if name not in self.fields]
+        if missing or unknown:
+            expected = ", ".join(f"{name} ({what})" for name, what in self.fields.items())
+            found = shortened(", ".join(map(str, fields)), 40) or "nothing"
+            raise UserError(f"{where}: expected the fields {expected}; found {found}")
+
+
+@runtime_checkable
+class HubReader(Protocol[Item]):
+    """A reader whose task has a copy on the public hub."""
+
+    def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[Item]:
+        """All items of one hub split.
+
+        Raises:
+            UserError: naming the row.
+        """
+
+
+def check_type(key: str, value: Any, kind: type, at_least: int | None = None, among: Sequence[Any] = ()) -> None:
+    """See that an option of a reader is of its type, not too small, and one of those that there are.
+
+    Raises:
+        UserError: naming the key and what it may be.
+    """
+    expected = {bool: "true or false", int: "a whole number", str: "a text"}[kind]
+    expected += "" if at_least is None else f" of at least {at_least:,}"
+    expected = f"one of {', '.join(map(str, among))}" if among else expected
+    fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    if not fits or (at_least is not None and value < at_least) or (among and value not in among):
+        raise UserError(f"{key} must be {expected}, found {quoted(value)}")
+
+
+def text_field(fields: Mapping[str, Any], name: str, where: str) -> str:
+    """A field that is a text, not an empty one.
+
+    Raises:
+        UserError: if it is not.
+    """
+    value = fields[name]
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{where}: {name} must be a text, found {quoted(value)}")
+    return value
+
+
+def tokens_field(fields: Mapping[str, Any], name: str, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
+    """A field that is a sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+
+    Raises:
+        UserError: if it is neither, or has no token.
+    """
+    return as_tokens(fields[name], f"{where}: {name}", tokenize)
+
+
+def as_tokens(value: Any, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
+    """A sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+
+    Raises:
+        UserError: if it is neither, or has no token.
+    """
+    if isinstance(value, str):
+        tokens = tokenize(value)
+    elif isinstance(value, list) and all(isinstance(token, str) for token in value):
+        tokens = list(value)
+    else:
+        raise UserError(f"{where} must be a text or a list of tokens, found {quoted(value)}")
+    check_tokens(tokens, where)
+    return tokens
+
+
+def lists_of_state(state: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+    """The lists of texts that a reader's state consists of.
+
+    Raises:
+        UserError: if there are other entries.
+    """
+    lists = [state.get(name) for name in names]
+    if set(state) != set(names) or not all(
+        isinstance(part, list) and all(isinstance(text, str) for text in part) for part in lists
+    ):
+        found = shortened(", ".join(map(str, state)), 60) or "nothing"
+        raise UserError(f"the state of a reader must have lists of texts named {', '.join(names)}, found {found}")
+    return [list(part) for part in lists if part is not None]

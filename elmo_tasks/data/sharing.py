@@ -1,0 +1,31 @@
+"""A batch shared by several processes: each has some of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What a process gets that has no row of a batch: an item that counts for nothing."""
+
+    item: Any
+
+
+def rows_of_process(
+    items: Sequence[Any], batches: Sequence[Sequence[int]], *, n: int, rank: int
+) -> tuple[list[Any], list[list[int]]]:
+    """Every n-th row of each batch, from row ``rank`` on; every process has the same number of batches.
+
+    Args:
+        items: of a split.
+        batches: numbers of the items of each batch.
+        n: processes that share the batches.
+        rank: of this one.
+
+    Returns:
+        the items, a :class:`StandIn` at their end, and the numbers of this process's items in each batch.
+    """
+    return [*items, StandIn(items[0])], [list(batch[rank::n]) or [len(items)] for batch in batches]

@@ -1,0 +1,53 @@
+"""ELMo layers of some sentences, padded: what a model of one's own needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.encoders.base import Encoder, check_sentences
+from elmo_tasks.errors import UserError
+
+
+@dataclass
+class Embedded:
+    """Layers of B sentences.
+
+    Attributes:
+        layers: float ``[B, L, T, D]``, zero on padding; layer 0 is the token layer.
+        mask: bool ``[B, T]``, True where there is a token.
+    """
+
+    layers: Tensor
+    mask: Tensor
+
+
+def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "mini") -> Embedded:
+    """All layers of some sentences; a sentence's layers depend on its tokens alone.
+
+    Args:
+        sentences: one or more lists of tokens.
+        encoder: an encoder, such as ``BiLM.load("mini")``; or what :meth:`BiLM.load` takes, which is then read anew.
+
+    Raises:
+        UserError: if a sentence is no list of tokens, or is empty.
+    """
+    check_sentences(sentences)
+    if not sentences:
+        raise UserError("embed: expected one sentence or more, found none")
+    for number, sentence in enumerate(sentences, start=1):
+        if not sentence:
+            raise UserError(f"embed: sentence {number} has no token")
+    if isinstance(encoder, (str, Path)):
+        encoder = BiLM.load(encoder)
+    layers = encoder.layers(sentences)
+    padded = layers[0].new_zeros(len(layers), encoder.n_layers, max(map(len, sentences)), encoder.dim)
+    for row, found in zip(padded, layers, strict=True):
+        row[:, : found.shape[1]] = found
+    lengths = torch.tensor([len(sentence) for sentence in sentences], device=padded.device)
+    return Embedded(padded, torch.arange(padded.shape[2], device=padded.device) < lengths.unsqueeze(1))

@@ -1,0 +1,140 @@
+"""Reading files of bounded size, and writing files that appear whole or not at all.
+
+A file is written next to its place under a name of its own, then renamed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.errors import UserError
+
+MAX_JSON_BYTES = 10_000_000
+"""Of configurations and indexes; a tokeniser has a few million."""
+
+STALE = 86_400.0
+"""Seconds after which a temporary file of a killed process is removed by the next one that writes the same file."""
+
+
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """The content of a file that is a regular one and not larger than it should be.
+
+    Raises:
+        UserError: naming the file, if it cannot be read, is no regular file (such as a device), or is too large.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: cannot be read (it is not a regular file)")
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    if len(content) > max_bytes:
+        raise UserError(f"{path}: larger than {max_bytes:,} bytes; expected a smaller file")
+    return content
+
+
+def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
+    """The value in a JSON file; a byte order mark is skipped.
+
+    Raises:
+        UserError: as :func:`read_bytes`, and if it is not JSON in UTF-8, or nested too deeply.
+    """
+    content = read_bytes(path, max_bytes).removeprefix(codecs.BOM_UTF8)
+    try:
+        return json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise UserError(f"{path}: JSON that is nested too deeply") from error
+    except ValueError as error:  # also of a wrong encoding
+        raise UserError(f"{path}: not JSON ({error})") from error
+
+
+def write_json(path: Path, content: Any, remedy: str = "set results.dir to another folder") -> None:
+    """Write a JSON file (see :func:`write_bytes`); numbers that JSON does not have are an error of the caller."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", remedy)
+
+
+def write_text(path: Path, content: str, remedy: str = "set results.dir to another folder") -> None:
+    """Write a text file in UTF-8 (see :func:`write_bytes`)."""
+    write_bytes(path, content.encode("utf-8"), remedy)
+
+
+def write_bytes(path: Path, content: bytes, remedy: str = "set results.dir to another folder") -> None:
+    """Write a file that appears whole or not at all; folders that are missing are made.
+
+    Raises:
+        UserError: if the file cannot be written; the sentence ends in the ``remedy``.
+    """
+
+    def fill(temporary: Path) -> None:
+        with temporary.open("r+b") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    try:
+        write_atomically(path, fill)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}); {remedy}") from error
+
+
+def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let ``fill`` write a temporary file that exists already and is empty, then put it in the place of ``path``.
+
+    The temporary file is created exclusively and under a random name, so that neither a link nor a file that someone
+    else put there is written to. The temporary file of a killed process is removed after a day.
+
+    Raises:
+        OSError: if the file cannot be written; ``path`` is then as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666))
+    try:
+        fill(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_stale(path: Path) -> None:
+    """Remove temporary files of ``path`` that nobody has written to for a day."""
+    before = time.time() - STALE
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        try:
+            if left.lstat().st_mtime < before:
+                left.unlink()
+        except FileNotFoundError:  # another process removed it
+            continue
+
+
+def digest_files(paths: Iterable[Path]) -> str:
+    """Fingerprint of the contents of some files, in order.
+
+    Raises:
+        UserError: naming the first that is no file or cannot be read.
+    """
+    sha = hashlib.sha256()
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                sha.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read as a file ({error.strerror})") from error
+    return sha.hexdigest()[:16]

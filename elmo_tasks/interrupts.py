@@ -1,0 +1,78 @@
+"""SIGTERM and Ctrl-C: the state of training is saved, one sentence says how to go on, and the status is 128 + signal.
+
+This module imports nothing slow, so that a program can install its handlers before it imports PyTorch.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PATIENCE = 3.0
+"""Seconds after which a second signal ends a process that still saves; before that it may be the same event."""
+
+
+class Interrupted(SystemExit):
+    """The process ends with the status that a shell expects, 143 or 130, and without a traceback."""
+
+
+class _State:
+    installed = False
+    deferred = False
+    received: int | None = None
+    since = 0.0
+
+
+def install() -> None:
+    """Handle SIGTERM and SIGINT from here on."""
+    _State.installed = True
+    reinstall()
+
+
+def reinstall() -> None:
+    """Put the handlers back, if :func:`install` was called, where a library has put its own in their place."""
+    if not _State.installed:
+        return
+    for number in SIGNALS:
+        signal.signal(number, _handle)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Within it the first signal only shows in :func:`received`, for code that has something to save."""
+    _State.deferred = True
+    try:
+        yield
+    finally:
+        _State.deferred = False
+
+
+def received() -> int | None:
+    """The signal that has come, if one has."""
+    return _State.received
+
+
+def end(saved: str = "what was finished before is kept") -> None:
+    """End the process because of the signal that has come.
+
+    Raises:
+        Interrupted: always.
+    """
+    number = _State.received or signal.SIGTERM
+    _State.received = None
+    name = signal.Signals(number).name
+    print(f"{name}: {saved}; give the same command again to go on", file=sys.stderr, flush=True)
+    raise Interrupted(128 + number)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    again = _State.received is not None and time.monotonic() - _State.since > PATIENCE
+    if _State.received is None:
+        _State.received, _State.since = number, time.monotonic()
+    if again or not _State.deferred:
+        end()

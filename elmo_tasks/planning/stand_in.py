@@ -1,0 +1,53 @@
+"""Layers of the right shape that no biLM has computed: what a step costs is known before the store is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_tasks.store.shard import Array
+from elmo_tasks.store.store import Filled, LayerStore, TokenStore
+
+Sentences = Sequence[Sequence[str]]
+
+_ROWS = 4096
+
+
+class StandInLayers(LayerStore):
+    """Random layers in place of a :class:`LayerStore`'s, read and converted as those are."""
+
+    def __init__(self, store: LayerStore) -> None:
+        self.encoder, self.state = store.encoder, store.state
+        shape = (_ROWS, self.encoder.n_layers, self.encoder.dim)
+        self._rows = np.random.default_rng(0).standard_normal(shape, np.float32).astype(store.shards.dtype)
+
+    def fill(self, sentences: Sentences) -> Filled:
+        """Nothing is computed."""
+        return Filled()
+
+    def get(self, sentence: Sequence[str]) -> Array:
+        """Random layers ``[n, L, D]``."""
+        return np.resize(self._rows, (len(sentence), *self._rows.shape[1:]))
+
+
+class StandInTokens(TokenStore):
+    """Random token layers in place of a :class:`TokenStore`'s; the LSTMs run on them."""
+
+    def __init__(self, store: TokenStore) -> None:
+        self.bilm, self.state = store.bilm, store.state
+        self._row = torch.randn(1, store.bilm.dim // 2)
+
+    def fill(self, sentences: Sentences) -> Filled:
+        """Nothing is computed."""
+        return Filled()
+
+    def _vectors(self, words: Sequence[str]) -> Tensor:
+        return self._row.expand(len(words), -1).contiguous().to(self.bilm.encoder.characters.device)
+
+
+def stand_in(store: LayerStore | TokenStore) -> LayerStore | TokenStore:
+    """What takes a store's place in a probe."""
+    return StandInLayers(store) if isinstance(store, LayerStore) else StandInTokens(store)

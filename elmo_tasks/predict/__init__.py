@@ -1,0 +1,1 @@
+"""Using a finished run: predictions for new text, scores on another file."""

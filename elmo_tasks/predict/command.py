@@ -1,0 +1,82 @@
+"""``elmo-tasks predict RUN --text FILE`` and ``elmo-tasks evaluate RUN --file FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.files import write_json, write_text
+from elmo_tasks.predict.readable import readable
+
+_AT_A_TIME = 1000
+"""Items whose layers are in the temporary store at once."""
+
+
+def predict(arguments: list[str]) -> None:
+    """Read items, print a prediction for each; the exit status is 1 if some were skipped."""
+    parser = _parser("predict", "Predictions of a finished run for new text.")
+    parser.add_argument("--text", default="-", metavar="FILE", help="one item a line; - is standard input (default)")
+    parser.add_argument("--jsonl", action="store_true", help="lines are JSON objects (the default for FILE.jsonl)")
+    parser.add_argument("--tokenized", action="store_true", help="tokens are what stands between spaces")
+    parser.add_argument("--json", action="store_true", help="print JSON lines")
+    parser.add_argument("--keep-going", action="store_true", help="skip bad items, and say so")
+    given = parser.parse_args(arguments)
+    from elmo_tasks.predict.lines import lines_of, read_json, read_text  # torch takes seconds: not for --help
+    from elmo_tasks.predict.predictor import load_run
+
+    n_skipped = 0
+
+    def skip(place: int, error: UserError) -> None:
+        nonlocal n_skipped
+        n_skipped += 1
+        print(f"skipped: {error}", file=sys.stderr)
+
+    on_error = skip if given.keep_going else None
+    predictor = load_run(given.run, bilm_path=given.bilm)
+    lines = lines_of(given.text)
+    as_json = given.jsonl or given.text.endswith(".jsonl")
+    inputs = [*(read_json(lines, on_error) if as_json else read_text(lines, predictor, tokenized=given.tokenized))]
+    if not inputs and not n_skipped:
+        raise UserError(f"{given.text}: no item in it")
+    for start in range(0, len(inputs), _AT_A_TIME):
+        part = inputs[start : start + _AT_A_TIME]
+        names, items = [one.name for one in part], [one.fields for one in part]
+        for prediction in predictor.predict(items, names=names, on_error=on_error):
+            if prediction is not None:
+                print(json.dumps(prediction, ensure_ascii=False) if given.json else readable(prediction), flush=True)
+    if n_skipped:
+        sys.exit(f"error: {n_skipped} of {len(inputs)} items skipped")
+
+
+def evaluate(arguments: list[str]) -> None:
+    """Score a file, print the scores, write them and the files of the official scorer."""
+    parser = _parser("evaluate", "Scores of a finished run on any file of its task's format.")
+    parser.add_argument(
+        "--file", required=True, type=Path, metavar="FILE", help="file (or folder) in the task's format"
+    )
+    parser.add_argument("--split", default="test", choices=("train", "dev", "test"), help="how it is read (test)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for scores and official files")
+    given = parser.parse_args(arguments)
+    from elmo_tasks.predict.predictor import load_run
+
+    predictor = load_run(given.run, bilm_path=given.bilm)
+    result = predictor.evaluate(given.file, given.split)
+    folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.stem}"
+    remedy = "set --out to another folder"
+    about = {"run_id": predictor.run.run_id, "file": str(given.file), "items": result.n_items, "scores": result.scores}
+    for name, content in result.files.items():
+        write_text(folder / name, content, remedy)
+    write_json(folder / "scores.json", about, remedy)
+    print("   ".join(f"{name} {value:.2f}" for name, value in result.scores.items()), f"  ({result.n_items:,} items)")
+    for name in (*result.files, "scores.json"):
+        print(folder / name)
+
+
+def _parser(command: str, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(f"elmo-tasks {command}", description=description)
+    parser.add_argument("run", metavar="RUN", help="folder of a finished run: outputs/runs/ID")
+    parser.add_argument("--bilm", metavar="DIR", help="where the biLM is now, if it was moved")
+    return parser

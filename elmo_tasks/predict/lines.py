@@ -1,0 +1,95 @@
+"""Items from lines of text or of JSON, each with the name by which a message calls it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmo_tasks.data.text import read_lines
+from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.predict.predictor import OnError, Predictor
+
+
+class Input(NamedTuple):
+    """The fields of an item, and where it stands (``FILE:12``)."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+def lines_of(source: str) -> Iterator[tuple[str, str]]:
+    """The name and the text of each line of a file, or of standard input (``-``)."""
+    if source == "-":
+        for number, line in enumerate(sys.stdin, start=1):
+            yield f"standard input:{number}", line.rstrip("\r\n")
+        return
+    for number, line in read_lines(Path(source)):
+        yield f"{source}:{number}", line
+
+
+def read_json(lines: Iterable[tuple[str, str]], on_error: OnError | None) -> Iterator[Input]:
+    """One JSON object a line; empty lines are skipped."""
+    for name, line in lines:
+        if not line.strip():
+            continue
+        try:
+            yield Input(name, _object(line, name))
+        except UserError as error:
+            if on_error is None:
+                raise
+            on_error(0, error)
+
+
+def read_text(lines: Iterable[tuple[str, str]], predictor: Predictor, *, tokenized: bool) -> Iterator[Input]:
+    """The natural input of a task.
+
+    A line is an item, with a tab between its fields if it has several. Where an item is a document, a line is a
+    sentence, and an empty line ends the document.
+
+    Args:
+        lines: see :func:`lines_of`.
+        predictor: of the task.
+        tokenized: tokens are what stands between spaces.
+    """
+    fields = predictor.required_fields
+    if predictor.reader.documents:
+        for name, sentences in _paragraphs(lines):
+            yield Input(name, {fields[0]: [_sentence(text, tokenized) for text in sentences]})
+        return
+    for name, line in lines:
+        parts = line.split("\t") if len(fields) > 1 else [line]
+        if len(parts) != len(fields):
+            expected = " and ".join(fields)
+            raise UserError(f"{name}: expected {expected} with a tab between, found {quoted(line)}")
+        yield Input(name, {key: _sentence(part, tokenized) for key, part in zip(fields, parts, strict=True)})
+
+
+def _sentence(text: str, tokenized: bool) -> str | list[str]:
+    return text.split() if tokenized else text
+
+
+def _paragraphs(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """The lines between empty ones, under the name of the first."""
+    first, sentences = "", list[str]()
+    for name, line in lines:
+        if line.strip():
+            first = first or name
+            sentences.append(line)
+        elif sentences:
+            yield first, sentences
+            first, sentences = "", []
+    if sentences:
+        yield first, sentences
+
+
+def _object(line: str, name: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{name}: not JSON ({error}); expected one object a line") from error
+    if not isinstance(fields, dict):
+        raise UserError(f"{name}: expected a JSON object, found {quoted(fields)}")
+    return fields

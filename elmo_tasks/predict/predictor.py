@@ -1,0 +1,172 @@
+"""``load_run("outputs/runs/ID").predict([{"text": "A fine film ."}])``: a finished run as a thing to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from elmo_tasks.assembly import build_store, make
+from elmo_tasks.data.batching import in_batches, lengths_of
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.base import Exportable, Metric
+from elmo_tasks.runs.saved import SavedRun, read_model
+from elmo_tasks.store.store import LayerStore, TokenStore
+
+OnError = Callable[[int, UserError], None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores on a file.
+
+    Attributes:
+        n_items: that were scored.
+        scores: by name; the first is the one that the task reports.
+        files: contents by name of what the benchmark's official scorer reads, if there is one.
+    """
+
+    n_items: int
+    scores: dict[str, float]
+    files: dict[str, str]
+
+
+def load_run(folder: str | Path, *, bilm_path: str | None = None) -> Predictor:
+    """A finished run, from its folder alone: no training data are read.
+
+    Args:
+        folder: ``outputs/runs/ID``, wherever it is now.
+        bilm_path: where the biLM is now, if it was not a bundled one and has been moved.
+
+    Raises:
+        UserError: if the folder is incomplete or damaged, or if its biLM is missing or another one.
+    """
+    return Predictor(read_model(Path(folder), bilm_path=bilm_path))
+
+
+class Predictor:
+    """Predicts and scores with the weights of a finished run.
+
+    Args:
+        run: from :func:`elmo_tasks.runs.saved.read_model`.
+    """
+
+    def __init__(self, run: SavedRun) -> None:
+        self.run = run
+        self.reader = run.fitted.reader
+        training = run.config["task"]["training"]
+        self.batch_size, self.batch_tokens = training["batch_size"], training["batch_tokens"]
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return str(self.run.config["task"]["name"])
+
+    @property
+    def required_fields(self) -> list[str]:
+        """The fields that every item must have."""
+        return [name for name, what in self.reader.fields.items() if not what.startswith("optional")]
+
+    def predict(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        names: Sequence[str] | None = None,
+        on_error: OnError | None = None,
+    ) -> list[dict[str, Any] | None]:
+        """Predictions in words, as plain JSON.
+
+        Args:
+            items: the fields of each, such as ``{"tokens": "Anna lives in Berlin ."}``; a sentence is a text, which is
+                tokenised, or a list of tokens.
+            names: of the items, for messages; ``item 1``, ``item 2``, ... by default.
+            on_error: is given the place and the error of a bad item, which then has None for a prediction; without it a
+                bad item raises.
+
+        Raises:
+            UserError: naming the first bad item.
+        """
+        names = names or [f"item {number}" for number in range(1, len(items) + 1)]
+        good: dict[int, Any] = {}
+        for k, (fields, name) in enumerate(zip(items, names, strict=True)):
+            try:
+                good[k] = self._item(fields, name)
+            except UserError as error:
+                if on_error is None:
+                    raise
+                on_error(k, error)
+        decoded = self._decode([*good.values()])
+        found: list[dict[str, Any] | None] = [None] * len(items)
+        for (k, item), prediction in zip(good.items(), decoded, strict=True):
+            found[k] = {**items[k], **self.reader.to_json(item, prediction)}
+        return found
+
+    def evaluate(self, path: str | Path, split: str = "test") -> Evaluation:
+        """Scores on a file of the task's format.
+
+        Args:
+            path: of the file, or of the folder where the task has folders.
+            split: as which the file is read: readers leave out less of ``dev`` and ``test``.
+
+        Raises:
+            UserError: naming file and line, for bad input.
+        """
+        items = self.reader.read_file(Path(path), split)
+        if not items:
+            raise UserError(f"{path}: nothing to score in it")
+        self.reader.check(items, split)
+        for number, item in enumerate(items, start=1):
+            self._check_length(item, f"{path}: item {number}")
+        metric: Metric = make(self.run.config["task"]["metric"])
+        metric.reset()
+        for _, batch, predictions in self._batches(items):
+            metric.update(predictions, batch.gold)
+        return Evaluation(len(items), metric.compute(), metric.files() if isinstance(metric, Exportable) else {})
+
+    def _item(self, fields: Mapping[str, Any], name: str) -> Any:
+        item = self.reader.from_json(fields, name)
+        self._check_length(item, name)
+        return item
+
+    def _check_length(self, item: Any, name: str) -> None:
+        n_tokens = sum(lengths_of(self.reader, item))
+        if n_tokens > self.batch_tokens:
+            raise UserError(f"{name}: {n_tokens:,} tokens; this run reads at most {self.batch_tokens:,} at a time")
+
+    def _decode(self, items: list[Any]) -> list[Any]:
+        """The model's predictions, in the order of the items."""
+        found: list[Any] = [None] * len(items)
+        for places, _, predictions in self._batches(items):
+            for k, prediction in zip(places, predictions, strict=True):
+                found[k] = prediction
+        return found
+
+    @torch.no_grad()
+    def _batches(self, items: list[Any]) -> Iterator[tuple[list[int], Any, Any]]:
+        """The places, the batch and the predictions of some items at a time."""
+        if not items:
+            return
+        lengths = [lengths_of(self.reader, item) for item in items]
+        with self._store(items) as store:
+            for places in in_batches(
+                range(len(items)), lengths, batch_size=self.batch_size, batch_tokens=self.batch_tokens
+            ):
+                batch = self.run.fitted.collate([items[k] for k in places], store).to(self.run.device)
+                yield places, batch, self.run.model.decode(self.run.model(batch), batch)
+
+    @contextmanager
+    def _store(self, items: list[Any]) -> Iterator[LayerStore | TokenStore | None]:
+        """The layers of some items by the same way as in training, in a folder that is removed afterwards."""
+        with TemporaryDirectory(prefix="elmo_tasks-") as folder:
+            bilm = self.run.config["bilm"]
+            config = {**self.run.config, "bilm": {**bilm, "store": {**bilm["store"], "dir": folder}}}
+            config["trainer"] = {**config["trainer"], "progress": False}
+            store = build_store(config, self.run.encoder)
+            if store is not None:
+                store.fill([text for item in items for text in self.reader.texts(item)])
+            yield store

@@ -1,0 +1,148 @@
+"""Train a biLM from a text that was encoded once: ``python -m elmo_tasks.pretraining COMMAND``.
+
+A machine with a GPU needs PyTorch, NumPy, h5py and safetensors, and the folder of the pack (44 MB for 36 million
+tokens); neither Hydra nor a network. ``small``, 20 epochs of 37.5 million positions, in calls of 9 minutes::
+
+    python -m elmo_tasks.pretraining pack --train 'DIR/lm/en/train-*.txt*' --heldout 'DIR/lm/en/heldout.txt*' --out PACK
+    python -m elmo_tasks.pretraining train --pack PACK --out OUT --size small --rows 512 --rate 0.002 --dropout 0.05 \
+        --epochs 20 --minutes 9
+
+Repeat the second command unchanged until it says that the budget is spent: it resumes. Where the speed is not
+known, ``--budget-minutes 25`` in the place of ``--epochs 20`` lets the learning rate fall to zero over 25 minutes of
+training. ``mini`` is the same with ``--size mini --dropout 0``. At every stop ``OUT/bilm`` is a folder for
+``bilm.path=``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
+from elmo_tasks.pretraining.pack import read_pack, write_pack
+from elmo_tasks.pretraining.parts import join_files, split_files
+from elmo_tasks.pretraining.settings import Settings
+from elmo_tasks.pretraining.train import Training
+from elmo_tasks.training.memory import keep_large_blocks
+
+_MEGABYTE = 1_000_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; bad input is one sentence and status 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except torch.cuda.OutOfMemoryError as error:
+        said = str(error).split(". ")[0]
+        remedy = "lower --rows or --samples; a saved state is kept"
+        print(f"the GPU has too little memory ({said}); {remedy}", file=sys.stderr)
+        return 1
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _pack(options: argparse.Namespace) -> None:
+    paths = {split: _files(getattr(options, split), split) for split in ("train", "heldout")}
+    pack = write_pack(options.out, paths)
+    size = sum(path.stat().st_size for path in options.out.iterdir()) / _MEGABYTE
+    positions = f"{pack.n_positions('train'):,} positions to train on, {pack.n_positions('heldout'):,} held out"
+    print(f"{options.out}: {positions}, {len(pack.words):,} words, {size:.1f} MB")
+
+
+def _train(options: argparse.Namespace) -> None:
+    settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
+    settings.check()
+    max_bytes = None if options.split_mb is None else int(options.split_mb * _MEGABYTE)
+    device = _device(options.device)
+    keep_large_blocks()
+    training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
+    seconds = math.inf if options.minutes is None else 60 * options.minutes
+    score_every = training.updates_per_epoch if options.score_every is None else options.score_every
+    done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
+    if max_bytes is not None:
+        split_files(options.out / "bilm", max_bytes)
+    print("the budget is spent" if done else "the time is over; the same command resumes", flush=True)
+
+
+def _export(options: argparse.Namespace) -> None:
+    print(f"{options.to}: {export_state(options.out, options.to)}")
+
+
+def _perplexity(options: argparse.Namespace) -> None:
+    model, vocabulary = load(options.bilm)
+    pack = read_pack(options.pack)
+    found = perplexity(model.to(_device(options.device)), pack, vocabulary)
+    said = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+    print(f"{options.bilm} on {pack.n_positions('heldout'):,} held-out positions: {said}")
+
+
+def _join(options: argparse.Namespace) -> None:
+    for path in join_files(options.folder):
+        print(path)
+
+
+def _files(pattern: str, option: str) -> list[Path]:
+    found = [Path(name) for name in sorted(glob.glob(pattern))]
+    if not found:
+        raise UserError(f"--{option} {pattern}: no such file")
+    return found
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: there is no GPU that PyTorch can use")
+    return torch.device(name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m elmo_tasks.pretraining", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    pack = commands.add_parser("pack", help="encode a text")
+    pack.add_argument("--train", required=True, help="file pattern; one tokenised sentence a line")
+    pack.add_argument("--heldout", required=True, help="file pattern")
+    pack.add_argument("--out", type=Path, required=True, help="folder of the pack")
+    pack.set_defaults(command=_pack)
+    train = commands.add_parser("train", help="train, or resume; leaves OUT/state.json and OUT/bilm")
+    train.add_argument("--pack", type=Path, required=True)
+    train.add_argument("--out", type=Path, required=True)
+    for field in fields(Settings):
+        kind = float if field.default is None else type(field.default)
+        train.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=field.default)
+    train.add_argument("--minutes", type=float, help="this call ends within so many, saving counted")
+    train.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    train.add_argument("--no-graph", action="store_true", help="do not capture a CUDA graph")
+    train.add_argument("--log-every", type=int, default=100, help="updates")
+    train.add_argument("--score-every", type=int, help="updates; 0 = at the end alone; default: once an epoch")
+    train.add_argument("--save-minutes", type=float, default=3.0)
+    train.add_argument("--split-mb", type=float, help="bound of each file that is left")
+    train.set_defaults(command=_train)
+    export = commands.add_parser("export", help="write the weights of a state; train does so by itself when it stops")
+    export.add_argument("--out", type=Path, required=True, help="the folder that train was given")
+    export.add_argument("--to", type=Path, required=True, help="folder for options.json, weights.hdf5 and the softmax")
+    export.set_defaults(command=_export)
+    score = commands.add_parser("perplexity", help="of the held-out text, with the full softmax, the state carried")
+    score.add_argument("--pack", type=Path, required=True)
+    score.add_argument("--bilm", required=True, help="a folder, or the name of a bundled one")
+    score.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    score.set_defaults(command=_perplexity)
+    join = commands.add_parser("join", help="put together the files that --split-mb cut")
+    join.add_argument("folder", type=Path)
+    join.set_defaults(command=_join)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

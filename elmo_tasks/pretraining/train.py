@@ -1,0 +1,240 @@
+"""Training of a biLM from a pack: on a GPU in minutes, on a CPU with the same code; it stops in time and resumes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.errors import UserError
+from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.pretraining.evaluate import export, perplexity
+from elmo_tasks.pretraining.inputs import Inputs, Layout, WordTable
+from elmo_tasks.pretraining.pack import Pack
+from elmo_tasks.pretraining.schedule import learning_rate
+from elmo_tasks.pretraining.settings import SIZES, Settings, check_same
+from elmo_tasks.pretraining.state import INDEX, load_state, save_state
+from elmo_tasks.pretraining.step import TrainingStep
+from elmo_tasks.pretraining.windows import training_windows
+from elmo_tasks.training.initial_weights import write_vocabulary
+
+_SURVEYED = 48  # windows whose distinct words are counted before a graph's sizes are fixed
+_SPARE = 1.1
+_MULTIPLE = 64
+_READY = 6  # windows made in advance
+
+
+class Training:
+    """A training and where it stands.
+
+    Args:
+        pack: the text.
+        settings: checked.
+        device: ``cpu`` or ``cuda``.
+        out: folder of the state, which is resumed if it is there, and of ``bilm``, the exported weights.
+        graph: whether updates are captured as a CUDA graph.
+        max_bytes: bound of each file of the state.
+
+    Raises:
+        UserError: if the text is too short for a window, or the state is damaged or another training's.
+    """
+
+    def __init__(
+        self,
+        pack: Pack,
+        settings: Settings,
+        device: torch.device,
+        out: Path,
+        graph: bool = True,
+        max_bytes: int | None = None,
+    ) -> None:
+        self.pack, self.settings, self.out, self.max_bytes = pack, settings, out, max_bytes
+        self.updates_per_epoch = pack.n_positions("train") // (settings.rows * settings.window)
+        if not self.updates_per_epoch:
+            needed = settings.rows * settings.window
+            raise UserError(f"the pack has {pack.n_positions('train'):,} positions, but a window takes {needed:,}")
+        self.vocabulary = pack.vocabulary(settings.vocabulary, settings.min_count)
+        torch.manual_seed(settings.seed)
+        model = LanguageModel(
+            bilm=BiLM(SIZES[settings.size]),
+            vocabulary_size=len(self.vocabulary),
+            n_samples=1,
+            dropout=settings.dropout,
+            forget=settings.forget,
+        )
+        words = WordTable(pack.words)
+        n_samples = min(settings.samples, len(self.vocabulary) - 1)
+        target_ids = pack.targets(self.vocabulary)
+        self.inputs = Inputs(words.groups, target_ids, len(self.vocabulary), n_samples, settings.seed)
+        self.step = TrainingStep(
+            model.to(device).train(),
+            words.char_ids.to(device),
+            settings.rows,
+            settings.window,
+            settings.grad_norm,
+            settings.precision == "bfloat16",
+        )
+        self.seconds, self.curve = 0.0, []  # type: tuple[float, list[dict[str, Any]]]
+        self.identity = {**settings.to_json(), "pack": pack.digest, "device": device.type}
+        if (out / INDEX).exists():
+            self._resume()
+        else:
+            write_vocabulary(self.vocabulary, out / "bilm")
+        self.group_sizes: list[int] | None = None
+        if graph and device.type == "cuda":
+            self.group_sizes = self._survey()
+            self.step.capture(*self.inputs.make(next(self._windows()), 0, self.group_sizes))
+
+    @property
+    def model(self) -> LanguageModel:
+        return self.step.model
+
+    @property
+    def progress(self) -> float:
+        """The share of the budget that is spent."""
+        if self.settings.epochs is not None:
+            return self.step.updates / (self.settings.epochs * self.updates_per_epoch)
+        return self.seconds / (60 * (self.settings.budget_minutes or 1))
+
+    def run(self, seconds: float, log_every: int, score_every: int, save_seconds: float) -> bool:
+        """Train until the budget is spent or the time is over; then save and export.
+
+        Args:
+            seconds: of this call; what is needed to save and export is left of it.
+            log_every: updates between two lines.
+            score_every: updates between two held-out perplexities; 0 for none but the last.
+            save_seconds: between two states.
+
+        Returns:
+            whether the budget is spent.
+
+        Raises:
+            UserError: if the loss is no longer finite; the state on disk is one from before.
+        """
+        began = saved = logged = time.monotonic()
+        reserve = min(0.2 * seconds, 30.0)
+        spent_before, first = self.seconds, self.step.updates
+        for layout, numbers in self._prepared():
+            self.step.run(layout, numbers, self._rate())
+            self.seconds = spent_before + time.monotonic() - began
+            done = self.step.updates
+            at_end = self.progress >= 1 or time.monotonic() - began > seconds - reserve
+            if at_end or done % log_every == 0:
+                self._log(time.monotonic() - logged)
+                logged = time.monotonic()
+            if not at_end and score_every and done % score_every == 0:
+                self._score()
+            if not at_end and time.monotonic() - saved > save_seconds:
+                self.save()
+                saved = time.monotonic()
+            if at_end:
+                break
+        if self.step.updates > first or not (self.out / INDEX).exists():
+            self._score()
+            self.save()
+        export(self.model, self.vocabulary, self.out / "bilm")
+        return self.progress >= 1
+
+    def save(self) -> None:
+        """Write the state.
+
+        Raises:
+            UserError: if it is not finite, or cannot be written.
+        """
+        if not bool(self.step.weights.isfinite().all()):
+            raise self._diverged()
+        about = {**self._about(), "identity": self.identity, "curve": self.curve, "seconds": self.seconds}
+        save_state(self.out, self._tensors(), about, self.max_bytes)
+
+    def _about(self) -> dict[str, Any]:
+        return {"updates": self.step.updates, "epoch": round(self.step.updates / self.updates_per_epoch, 3)}
+
+    def _tensors(self) -> dict[str, Tensor]:
+        step = self.step
+        tensors = {"weights": step.weights, "moments": step.moments, "rng": torch.get_rng_state()}
+        if step.device.type == "cuda":
+            tensors["rng_cuda"] = torch.cuda.get_rng_state(step.device)
+        for k, (hidden, cell) in enumerate(step.carried):
+            tensors |= {f"hidden_{k}": hidden, f"cell_{k}": cell}
+        return tensors
+
+    def _resume(self) -> None:
+        tensors, about = load_state(self.out)
+        check_same(self.identity, about["identity"], str(self.out / INDEX))
+        for name, value in self._tensors().items():
+            if tensors[name].shape != value.shape:
+                raise UserError(f"{self.out / INDEX}: the state of another training: {name} has another size")
+            if not name.startswith("rng"):
+                value.copy_(tensors[name])
+        torch.set_rng_state(tensors["rng"])
+        if "rng_cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["rng_cuda"], self.step.device)
+        self.step.updates, self.seconds, self.curve = about["updates"], about["seconds"], about["curve"]
+        print(f"resumed after {self.step.updates:,} updates ({about['epoch']} epochs)", flush=True)
+
+    def _rate(self) -> float:
+        s = self.settings
+        return learning_rate(s.schedule, s.rate, s.warm_up, self.step.updates, self.progress)
+
+    def _windows(self) -> Iterator[Any]:
+        """The windows of this update and of all after it."""
+        epoch, done = divmod(self.step.updates, self.updates_per_epoch)
+        s = self.settings
+        while True:
+            windows = training_windows(self.pack, s.rows, s.window, s.seed, epoch, skip=done)
+            yield from islice(windows, self.updates_per_epoch - done)
+            epoch, done = epoch + 1, 0
+
+    def _prepared(self) -> Iterator[tuple[Layout, Tensor]]:
+        """The numbers of one update after the other, made in another thread."""
+        first = self.step.updates
+        pin = self.step.device.type == "cuda"
+
+        def make() -> Iterator[tuple[Layout, Tensor]]:
+            for update, window in enumerate(self._windows(), start=first):
+                layout, numbers = self.inputs.make(window, update, self.group_sizes)
+                yield layout, numbers.pin_memory() if pin else numbers
+
+        source = make()
+        with ThreadPoolExecutor(1) as pool:
+            ready = deque(pool.submit(next, source) for _ in range(_READY))
+            while True:
+                now = ready.popleft().result()
+                ready.append(pool.submit(next, source))
+                yield now
+
+    def _survey(self) -> list[int]:
+        """Places for distinct words by group: enough for nearly all windows."""
+        s = self.settings
+        windows = training_windows(self.pack, s.rows, s.window, s.seed, 0, skip=0)
+        counts = [self.inputs.group_counts(w) for w in islice(windows, min(_SURVEYED, self.updates_per_epoch))]
+        return [int(-(-n * _SPARE // _MULTIPLE) * _MULTIPLE) for n in np.max(counts, axis=0)]
+
+    def _log(self, seconds: float) -> None:
+        loss, norm, n = self.step.sums.tolist()
+        self.step.sums.zero_()
+        if not np.isfinite([loss, norm]).all():
+            raise self._diverged()
+        rate = n * self.settings.rows * self.settings.window / seconds
+        point = {**self._about(), "loss": round(loss / n, 4), "seconds": round(self.seconds, 1)}
+        print(f"{point} norm {norm / n:.2f} rate {self._rate():.2e} {rate:,.0f} tokens/s", flush=True)
+
+    def _score(self) -> None:
+        found = {name: round(value, 3) for name, value in perplexity(self.model, self.pack, self.vocabulary).items()}
+        self.curve.append({**self._about(), "seconds": round(self.seconds, 1), **found})
+        print(f"held out: {self.curve[-1]}", flush=True)
+
+    def _diverged(self) -> UserError:
+        kept = f"; the last good state is kept in {self.out}" if (self.out / INDEX).exists() else ""
+        return UserError(
+            f"the loss is not finite after {self.step.updates:,} updates: training has diverged; lower --rate{kept}"
+        )

@@ -1,0 +1,139 @@
+"""Figures of curves: score by share of the data, by epoch and by lambda.
+
+Colours are those of Okabe and Ito, which people with any colour vision tell apart; shapes of points differ too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from elmo_tasks.render.drawing import INK
+from elmo_tasks.render.series import Curve, Panel, Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOUR = {"none": INK, "input": "#0072b2", "output": "#d55e00", "both": "#009e73"}
+MARKER = {"none": "o", "input": "s", "output": "^", "both": "D"}
+DASHES = ["-", "--", ":", "-."]
+LONGEST_NAME = 64
+MOST_BANDS = 4  # curves of a panel; more bands would hide each other
+
+_BAND = (
+    f"mean over seeds with one standard deviation, as a band in panels of at most {MOST_BANDS} curves and as a bar at "
+    "points that stand alone"
+)
+CAPTIONS = {
+    "gain": "Scores without ELMo (circles) and with it (diamonds): means over seeds with one standard deviation, and "
+    "the difference in points. A star marks a difference of runs that had not converged.",
+    "share": f"Dev score against the share of the training items: {_BAND}.",
+    "epoch": f"Dev score after each epoch that all seeds reached: {_BAND}.",
+    "lambda": f"Dev score against lambda, the penalty on the layer scalars: {_BAND}.",
+    "weights": "Softmax-normalised layer weights s and gamma by task and place, means over seeds.",
+}
+"""What stands below each kind of figure."""
+
+
+def _shares(axes: Axes, panel: Panel) -> None:
+    """A logarithmic axis."""
+    axes.set_xscale("log")
+    shares = sorted({p.x for c in panel.curves for p in c.points})
+    axes.set_xticks(shares, [f"{_near(share):.3g}" for share in shares], minor=False)
+    axes.set_xticks([], minor=True)
+
+
+def _near(share: float) -> float:
+    """The round number that was meant, within 1 %: 105 of 10,549 items are 1 % and not 0.995 %."""
+    rounded = float(f"{share:.1g}")
+    return rounded if abs(share - rounded) < 0.01 * share else share
+
+
+def _epochs(axes: Axes, panel: Panel) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _lambdas(axes: Axes, panel: Panel) -> None:
+    """A logarithmic axis that has a place for 0."""
+    lambdas = sorted({p.x for c in panel.curves for p in c.points})
+    smallest = min((x for x in lambdas if x > 0), default=1.0)
+    axes.set_xscale("symlog", linthresh=smallest, linscale=0.7)
+    axes.set_xticks(lambdas, [f"{x:g}" for x in lambdas], minor=False)
+    axes.set_xticks([], minor=True)
+
+
+AXES: dict[str, tuple[str, Callable[[Axes, Panel], None]]] = {
+    "share": ("share of training items (%)", _shares),
+    "epoch": ("epoch", _epochs),
+    "lambda": ("lambda", _lambdas),
+}
+"""Label and look of each kind of horizontal axis."""
+
+
+def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
+    """Panels side by side, at most three in a line, each with its legend; None without any.
+
+    Args:
+        panels: dev scores.
+        axis: a key of :data:`AXES`.
+    """
+    if not panels:
+        return None
+    from matplotlib.figure import Figure
+
+    x_label, finish = AXES[axis]
+    across = min(3, len(panels))
+    lines = math.ceil(len(panels) / across)
+    figure = Figure(figsize=(3.4 * across, 3.1 * lines), layout="constrained")
+    grid = figure.subplots(lines, across, squeeze=False).flatten()
+    for axes, panel in zip(grid, panels, strict=False):
+        for curve, dashes in zip(panel.curves, _dashes(panel.curves), strict=True):
+            _line(axes, curve, dashes, with_band=len(panel.curves) <= MOST_BANDS)
+        axes.set_title(short(panel.title))
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(f"dev {panel.metric}")
+        finish(axes, panel)
+        columns = 4 if all(len(curve.name) <= 10 for curve in panel.curves) else 2
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}  # below, where there are no curves
+        axes.legend(**place, ncols=columns, fontsize=7, handlelength=2.2, columnspacing=1.2)
+    for axes in grid[len(panels) :]:
+        axes.remove()
+    return figure
+
+
+def _line(axes: Axes, curve: Curve, dashes: str, *, with_band: bool) -> None:
+    x = [p.x for p in curve.points]
+    mean = [p.mean for p in curve.points]
+    colour = COLOUR[curve.placement]
+    axes.plot(
+        x, mean, color=colour, linestyle=dashes, marker=MARKER[curve.placement], markersize=3.5, label=short(curve.name)
+    )
+    if with_band and any(p.n > 1 for p in curve.points):
+        below = [p.mean - p.sd for p in curve.points]
+        above = [p.mean + p.sd for p in curve.points]
+        axes.fill_between(x, below, above, color=colour, alpha=0.15, linewidth=0)
+    for p in isolated(curve.points):
+        axes.errorbar(p.x, p.mean, yerr=p.sd, color=colour, capsize=2, linewidth=1)
+
+
+def isolated(points: list[Point]) -> list[Point]:
+    """Points of several seeds with a gap (or nothing) on both sides, where a band has no width to be seen in."""
+    present = [p.n > 0 for p in points]
+    alone = [not any(present[i - 1 : i]) and not any(present[i + 1 : i + 2]) and present[i] for i in range(len(points))]
+    return [p for p, is_alone in zip(points, alone, strict=True) if is_alone and p.n > 1]
+
+
+def _dashes(curves: list[Curve]) -> list[str]:
+    """Another kind of line for each further curve of a placement."""
+    placements = [curve.placement for curve in curves]
+    earlier = [placements[:i].count(placement) for i, placement in enumerate(placements)]
+    return [DASHES[n % len(DASHES)] for n in earlier]
+
+
+def short(name: str) -> str:
+    """The name, or as much of it as a figure has room for."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

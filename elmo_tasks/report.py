@@ -1,0 +1,70 @@
+"""``python -m elmo_tasks.report ROWS``: all that some rows measured, as tables, figures and a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks.render.output import Wanted, add_options, write
+from elmo_tasks.render.sections import Section
+from elmo_tasks.render.wandb import save_dashboard
+from elmo_tasks.rows.collection import Rows, read_rows
+
+PARTS = ("gains", "scores", "shares", "lambdas", "weights", "epochs", "layers", "perplexities")
+"""The sections of a report (see :class:`elmo_tasks.tables.Everything`), in their order."""
+
+
+def sections(rows: Rows) -> list[Section]:
+    """All that some rows measured."""
+    from elmo_tasks.tables import Everything  # Hydra and SciPy take a second to import
+    from elmo_tasks.tables.fill import fill
+    from elmo_tasks.tables.measure import Choice
+
+    return [fill(Everything(part), rows, Choice()).section for part in PARTS]
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser("python -m elmo_tasks.report", description="Tables and figures from rows.")
+    parser.add_argument("rows", type=Path, metavar="ROWS", help="folder of rows")
+    add_options(parser)
+    parser.add_argument("--dashboard", metavar="ENTITY/PROJECT", help="build the ablation dashboard on the W&B server")
+    return parser
+
+
+def main() -> None:
+    """Do what the command line says; without any output, print the tables."""
+    given = arguments().parse_args()
+    try:
+        rows = read_report(given.rows)
+        for sentence in rows.left_out:
+            print(f"left out: {sentence}", file=sys.stderr)
+        wanted = Wanted.from_options("report", given, title="ELMo downstream tasks", block="results")
+        if given.dashboard:
+            print(save_dashboard(rows.finished, given.dashboard))
+        if not given.dashboard or wanted.anything:
+            write(sections(rows), rows, wanted)
+    except BrokenPipeError:
+        end_quietly()
+    except (UserError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+def read_report(folder: Path) -> Rows:
+    """The rows of a folder.
+
+    Raises:
+        UserError: if there is none, or none that can be used.
+    """
+    rows = read_rows([folder])
+    if rows.finished or rows.failed:
+        return rows
+    if rows.left_out:
+        raise UserError(f"{folder}: none of {len(rows.left_out)} files is a usable row; the first: {rows.left_out[0]}")
+    raise UserError(f"{folder}: no rows (*.json) here; a run writes its row into results.dir")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Rows: one JSON file for each run."""

@@ -1,0 +1,92 @@
+"""The rows of some folders: what can be relied on is counted, the rest is named and left out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.rows.io import AnyRow, read_row
+from elmo_tasks.rows.schema import FailedRow, Row
+from elmo_tasks.rows.settings import setting_key
+
+_SHOWN = 5  # files that are named one by one
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What some folders hold.
+
+    Args:
+        folders: that were read.
+        finished: rows of finished runs, by name.
+        failed: rows of failed runs, by name.
+        left_out: a sentence for each file that is in neither.
+    """
+
+    folders: tuple[Path, ...]
+    finished: list[Row]
+    failed: list[FailedRow]
+    left_out: list[str]
+
+    @cached_property
+    def by_setting(self) -> dict[str, list[Row]]:
+        """The finished rows by :func:`elmo_tasks.rows.settings.setting_key`."""
+        found: dict[str, list[Row]] = defaultdict(list)
+        for row in self.finished:
+            found[setting_key(row.config, row.kind)].append(row)
+        return dict(found)
+
+    def notes(self) -> list[str]:
+        """Where the rows are from, and what could not be used and why."""
+        notes = [f"rows: {len(self.finished)} in {', '.join(map(_readable, self.folders))}"]
+        if self.failed:
+            notes.append(f"failed runs: {len(self.failed)}, no part of any number")
+        if self.left_out:
+            rest = len(self.left_out) - _SHOWN
+            shown = "; ".join(self.left_out[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
+            notes.append(f"left out: {len(self.left_out)} of the files, no part of any number ({shown})")
+        return notes
+
+
+def read_rows(folders: Iterable[Path]) -> Rows:
+    """All rows of some folders (one that does not exist has none); of two rows of one run the newest counts."""
+    folders = tuple(folders)
+    rows: dict[str, AnyRow] = {}
+    paths: dict[str, Path] = {}
+    left_out: list[str] = []
+    for path in (path for folder in folders for path in sorted(folder.glob("*.json"))):
+        try:
+            row = read_row(path)
+        except UserError as error:
+            left_out.append(str(error))
+            continue
+        before = rows.get(row.run_id)
+        if before is None or moment(before) < moment(row):
+            if before is not None:
+                left_out.append(f"{paths[row.run_id]}: the same run as {path}, which is newer")
+            rows[row.run_id], paths[row.run_id] = row, path
+        elif moment(before) != moment(row):
+            left_out.append(f"{path}: the same run as {paths[row.run_id]}, which is newer")
+    ordered = [rows[name] for name in sorted(rows)]
+    return Rows(
+        folders,
+        [row for row in ordered if isinstance(row, Row)],
+        [row for row in ordered if isinstance(row, FailedRow)],
+        left_out,
+    )
+
+
+def moment(row: AnyRow) -> tuple[datetime, str]:
+    """When a row was written; of two rows of one second the later name counts as newer."""
+    return datetime.fromisoformat(row.created), row.run_id
+
+
+def _readable(folder: Path) -> str:
+    """A folder as seen from here, and whether it exists at all."""
+    near = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return str(near) if folder.is_dir() else f"{near} (not there)"

@@ -1,0 +1,25 @@
+"""Whether a run had converged when it ended."""
+
+from __future__ import annotations
+
+from elmo_tasks.rows.fields import Ended
+
+LAST_PART = 0.2
+"""A best epoch within this last part of the budget says that more training might have brought more."""
+
+
+def has_converged(
+    ended: Ended, *, best_epoch: int, best_step: int, max_epochs: int | None, max_steps: int | None
+) -> bool:
+    """Whether a run ended because its dev score no longer rose, and its best epoch was not near the budget's end.
+
+    Args:
+        ended: what ended the run.
+        best_epoch: the epoch of the best dev score.
+        best_step: how many updates had been made by then.
+        max_epochs: the budget in epochs; None for no bound.
+        max_steps: the budget in updates; None for no bound.
+    """
+    spent = [best_epoch / max_epochs] if max_epochs else []
+    spent += [best_step / max_steps] if max_steps else []
+    return ended == "patience" and all(part <= 1 - LAST_PART for part in spent)

@@ -1,0 +1,45 @@
+"""A row in a few words: what every table and page says of it first."""
+
+from __future__ import annotations
+
+from elmo_tasks.rows.schema import FailedRow, Row
+
+TAGS = ("task", "data", "scale", "placement")
+"""What a page's filters choose by, beside the seed and the status."""
+
+
+def tags(row: Row | FailedRow) -> dict[str, str]:
+    """What a page's filters choose a row by."""
+    config = row.config
+    data, elmo = config.get("data"), config.get("elmo")
+    placement = elmo.get("placement") if isinstance(elmo, dict) and row.kind != "language_model" else None
+    name = data.get("name") if isinstance(data, dict) else None
+    return {"task": row.task, "data": str(name or "-"), "scale": row.scale, "placement": str(placement or "-")}
+
+
+def items(row: Row) -> str:
+    """How many training items: ``1,404 of 14,041``, or the positions of a language model's epoch."""
+    if row.language_model is not None:
+        return f"{row.language_model.positions.get('train', 0):,} positions"
+    train = row.data.items.get("train")
+    if train is None:
+        return "-"
+    return f"{train.used:,}" + ("" if train.used == train.original else f" of {train.original:,}")
+
+
+def elmo(row: Row) -> str:
+    """How ELMo enters: ``none``, or placement, mix, lambda and an unusual biLM; ``-`` for a language model."""
+    if row.elmo is None:
+        return "-"
+    if row.elmo.placement == "none":
+        return "none" + _members(row)
+    text = f"{row.elmo.placement}, {row.elmo.mix}"
+    if row.elmo.mix == "scalar":
+        text += f", lambda {row.config['elmo']['lambda']:g}"
+    if row.bilm is not None and row.bilm.name != "mini":
+        text += f", {row.bilm.name}"
+    return text + _members(row)
+
+
+def _members(row: Row) -> str:
+    return "" if row.ensemble is None else f", ensemble of {len(row.ensemble.members)}"

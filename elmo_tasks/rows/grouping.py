@@ -1,0 +1,102 @@
+"""Which rows belong together: the runs of one setting, one for each seed, and their averages."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from elmo_tasks.rows.collection import moment
+from elmo_tasks.rows.fields import Place, Split
+from elmo_tasks.rows.parts import Mix
+from elmo_tasks.rows.schema import Row
+from elmo_tasks.rows.settings import flat, scientific, setting_key
+
+SEEDS_THAT_MAY_RISE = 1 / 5
+"""A mean over five seeds bears one that had not converged."""
+
+
+def inputs(row: Row) -> tuple[str, str | None, str | None]:
+    """Digests of what a run read: data files, biLM weights (for a language model its initial ones), and the text
+    that warmed the biLM up.
+    """
+    if row.language_model is not None:
+        initial = row.language_model.initial
+        return row.data.digest, None if initial is None else initial.digest, None
+    bilm = row.bilm
+    return row.data.digest, None if bilm is None else bilm.digest, None if bilm is None else bilm.warm
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that differ in nothing but their seed.
+
+    Args:
+        rows: the newest one for each seed, by seed.
+        older: rows whose place a newer one has taken.
+    """
+
+    rows: tuple[Row, ...]
+    older: tuple[Row, ...] = ()
+
+    @property
+    def first(self) -> Row:
+        return self.rows[0]
+
+    @cached_property
+    def setting(self) -> dict[str, Any]:
+        """What of the configuration can change a score, by dotted key."""
+        return flat(scientific(self.first.config, self.first.kind))
+
+    def scores(self, split: Split, name: str) -> list[float]:
+        """One score of each seed; empty if a seed has none on this split."""
+        found = [row.scores[split][name] for row in self.rows if split in row.scores]
+        return found if len(found) == len(self.rows) else []
+
+
+def groups(rows: Iterable[Row]) -> list[Group]:
+    """All rows by setting, input files, metric and (for ensembles) members, in order of task and name."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        seeds = None if row.ensemble is None else row.ensemble.seeds
+        found[row.kind, setting_key(row.config, row.kind), inputs(row), row.metric, seeds].append(row)
+    made = [_group(members) for members in found.values()]
+    return sorted(made, key=lambda group: (group.first.task, group.first.slug, group.first.run_id))
+
+
+def _group(rows: Sequence[Row]) -> Group:
+    newest = {row.seed: row for row in sorted(rows, key=moment)}
+    kept = tuple(sorted(newest.values(), key=lambda row: row.seed or 0))
+    return Group(kept, tuple(row for row in rows if newest[row.seed] is not row))
+
+
+def still_rising(rows: Iterable[Row]) -> bool:
+    """Whether more than one run of five had not converged, so that their mean says too little.
+
+    A language model is trained for the epochs that were asked for, whether or not it converges.
+    """
+    converged = [row.converged for row in rows if row.kind != "language_model"]
+    return converged.count(False) > SEEDS_THAT_MAY_RISE * len(converged)
+
+
+def average_mix(rows: Iterable[Row], place: Place) -> Mix:
+    """Means over seeds of what the mixes of one place learned: weights by layer, and gamma."""
+    mixes = [row.elmo.weights[place] for row in rows if row.elmo is not None]
+    s = tuple(statistics.fmean(layer) for layer in zip(*(mix.s for mix in mixes), strict=True))
+    return Mix(s=s, gamma=statistics.fmean(mix.gamma for mix in mixes))
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """The sample standard deviation; None for a single value."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def mean_text(values: Sequence[float], digits: int = 2) -> str:
+    """``66.64 ± 0.91``, or ``-`` without any value."""
+    if not values:
+        return "-"
+    sd = spread(values)
+    return f"{statistics.fmean(values):.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")

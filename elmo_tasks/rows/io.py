@@ -1,0 +1,128 @@
+"""Rows as files: one strict reader, one writer."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json as parse_json
+
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.files import write_json
+from elmo_tasks.rows.schema import SCHEMA, FailedRow, Row
+
+MAX_BYTES = 64 * 2**20
+"""A larger file is no row: a curve of 100,000 points has a fifth of this."""
+
+AnyRow = Row | FailedRow
+_ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="status")])
+
+
+def to_json(row: AnyRow) -> dict[str, Any]:
+    """A row as mappings and lists."""
+    content: dict[str, Any] = json.loads(json.dumps(asdict(row), allow_nan=False))
+    return content
+
+
+def from_text(content: bytes | str, name: str) -> AnyRow:
+    """A row from JSON text.
+
+    Raises:
+        UserError: for whatever is wrong, missing or unknown; the sentence names the field.
+    """
+    try:
+        document = parse_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        raise UserError(f"{name}: not a readable row ({error}); delete it and run the cell again") from None
+    if not isinstance(document, dict) or "schema" not in document:
+        raise UserError(f"{name}: not a row; move it out of the folder of rows")
+    if document["schema"] != SCHEMA:
+        found = repr(document["schema"])[:20]
+        raise UserError(f"{name}: row of schema {found}, expected {SCHEMA}; delete it and run the cell again")
+    try:
+        return _ROW.validate_json(content)
+    except ValidationError as error:
+        raise UserError(f"{name}: {_sentence(error)}") from None
+
+
+def from_json(content: dict[str, Any], name: str) -> AnyRow:
+    """A row from mappings and lists; errors as of :func:`from_text`."""
+    return from_text(json.dumps(content, allow_nan=False), name)
+
+
+def read_row(path: Path) -> AnyRow:
+    """One row.
+
+    Raises:
+        UserError: if the file is no row of this schema (see :func:`from_text`).
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"{path}: not a row, which has at most {MAX_BYTES:,} bytes; move it out of the folder")
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    row = from_text(content, str(path))
+    if row.run_id != path.stem:
+        raise UserError(f"{path}: run_id must be the file's name, found {row.run_id}")
+    return row
+
+
+def write_row(path: Path, row: AnyRow) -> None:
+    """Write a row, whole or not at all."""
+    write_json(path, to_json(row))
+
+
+def finished_row(path: Path, *, needs_test: bool) -> Row | None:
+    """The row of a finished run, or None if the run has still to be made (again)."""
+    row = read_row(path) if path.exists() else None
+    if not isinstance(row, Row) or (needs_test and "test" not in row.scores):
+        return None
+    return row
+
+
+def load(folder: str | Path) -> list[AnyRow]:
+    """All rows of a folder, by file name."""
+    return [read_row(path) for path in sorted(Path(folder).glob("*.json"))]
+
+
+def load_finished(folder: str | Path) -> list[Row]:
+    """The rows of a folder's finished runs, by file name."""
+    return [row for row in load(folder) if isinstance(row, Row)]
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of the rows and see that it can be written, before any work is done.
+
+    Raises:
+        UserError: if not.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"results.dir={folder}: cannot be written ({error.strerror}); set it to another folder"
+        ) from error
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first thing that is wrong, with the field's path."""
+    first = error.errors(include_url=False)[0]
+    names = [shortened(str(part), 30) for part in first["loc"] if part not in ("finished", "failed")]
+    where = ".".join(names) or "row"
+    if first["type"] == "missing":
+        return f"{where} is missing"
+    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{where} is not a field of a row"
+    reason = shortened(first["msg"].removeprefix("Value error, ").removeprefix("Input should be "), 200)
+    if first["loc"][1:] == ():  # of the whole row: the sentence names the fields itself
+        return reason
+    reason = shortened(reason, 120)
+    expected = reason if reason.startswith("must") else f"must be {reason}"
+    return f"{where} {expected}, found {first['input']!r:.60}"

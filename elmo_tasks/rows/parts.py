@@ -1,0 +1,127 @@
+"""The parts of a row that runs of several kinds have: what was read, and how training went."""
+
+from __future__ import annotations
+
+from pydantic.dataclasses import dataclass
+
+from elmo_tasks.rows.fields import STRICT, Count, Digest, Ended, Name, Place, Placement, Scores, Seconds
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Items:
+    """How many items a split had, and how many were used (``data.fraction``, a reader's limit)."""
+
+    original: Count
+    used: Count
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Data:
+    """What was read.
+
+    ``digest`` is that of the files. ``items`` counts the items of each split (none for a language model, see
+    :class:`LanguageModelRecord`), ``left_out`` what the reader skipped, by reason. ``word_coverage`` is the share
+    of the tokens with a pretrained word vector; None without word vectors.
+    """
+
+    name: Name
+    digest: Digest
+    items: dict[Name, Items]
+    left_out: dict[Name, Count]
+    word_coverage: float | None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class MetricRecord:
+    """How scores are to be read.
+
+    ``name`` is the score that chose the checkpoint. ``reported`` names the scores that tables show, ``name`` first.
+    All of these lie between ``lower`` and ``upper``; None is no bound.
+    """
+
+    name: Name
+    higher_is_better: bool
+    lower: float | None
+    upper: float | None
+    reported: tuple[Name, ...]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Bilm:
+    """What of a biLM, or of the encoder in its place, can change a score.
+
+    ``state`` is ``reset``, ``warm`` or ``carry``; ``dtype`` that of the stored layers; ``warm`` the digest of the text
+    that warmed the state up, if any.
+    """
+
+    name: Name
+    digest: Digest
+    state: Name
+    dtype: Name
+    warm: Digest | None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Mix:
+    """One place's weights: softmax-normalised ``s``, one for each layer, and the factor ``gamma`` (equation 1)."""
+
+    s: tuple[float, ...]
+    gamma: float
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ElmoRecord:
+    """Where ELMo entered, and the mix that each place had in the best epoch (empty where nothing was trained)."""
+
+    placement: Placement
+    mix: Name
+    weights: dict[Place, Mix]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class LayerCounts:
+    """Tokens whose layers were computed, and tokens whose layers were read from the store."""
+
+    computed: Count
+    read: Count
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Took:
+    """Seconds until the layers were there (reading the data included), of training (None without any), of scoring."""
+
+    layers: Seconds
+    fit: Seconds | None
+    score: Seconds
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CurvePoint:
+    """One dev scoring: after ``step`` updates, in ``epoch`` (from 1; 0 is before training)."""
+
+    epoch: Count
+    step: Count
+    dev: Scores
+    seconds: Seconds
+    train_loss: float | None
+    elmo: dict[Place, Mix]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TrainingRecord:
+    """How training went.
+
+    ``epochs`` were run, ``best_epoch`` is the one whose weights were scored. ``max_epochs`` and ``max_steps`` are the
+    budget (None: no bound), ``ended`` is what ended the run. ``converged`` is as
+    :func:`elmo_tasks.rows.convergence.has_converged` says. ``resumed_after`` lists the updates after which a killed
+    run was resumed.
+    """
+
+    epochs: Count
+    best_epoch: Count
+    max_epochs: Count | None
+    max_steps: Count | None
+    ended: Ended
+    converged: bool
+    resumed_after: tuple[Count, ...]
+    curve: tuple[CurvePoint, ...]

@@ -1,0 +1,29 @@
+"""Which code computed a row."""
+
+from __future__ import annotations
+
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")
+
+
+def provenance() -> dict[str, Any]:
+    """A row's ``commit``, ``dirty`` (whether the working tree had changes) and ``versions`` of what computes."""
+    status = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": None if status is None else bool(status),
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    folder = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

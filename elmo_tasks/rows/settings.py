@@ -1,0 +1,117 @@
+"""What of a configuration can change a score: the one definition that run ids, tables and reports share.
+
+Runs that agree in all of it (and in the digests of what they read) differ in nothing but the seed, and are averaged;
+runs that differ in any of it never share a line. A key that is not listed here as without effect counts, so that a new
+key keeps runs apart without being named anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from elmo_tasks.rows.fields import Kind
+
+SECTIONS: dict[Kind, tuple[str, ...]] = {
+    "supervised": ("task", "data", "scale", "trainer", "elmo", "bilm", "words"),
+    "language_model": ("task", "data", "scale", "trainer", "bilm"),
+    "sense_probe": ("task", "data", "scale", "elmo", "bilm"),
+    "ensemble": ("task", "data", "scale", "trainer", "elmo", "bilm", "words"),
+}
+"""Sections of the configuration that each kind of run reads; an ensemble has those of its members."""
+
+WITHOUT_EFFECT = (
+    "task.files",  # the digest of the data stands for them
+    "task.hub",
+    "task.kind",
+    "task.training.max_epochs",  # defaults of the section trainer
+    "task.training.patience",
+    "task.lm.changes",  # those in force stand in task.lm.source
+    "task.lm.init",  # the digest of the initial weights stands for it
+    "task.lm.train",
+    "task.lm.heldout",
+    "task.lm.source.files",
+    "task.lm.source.hub",
+    "task.elmo",  # defaults of the section elmo
+    "task.words",  # defaults of the section words
+    "words.paper_dim",  # what words.dim is compared with
+    "words.any_dim",
+    "data.root",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.progress",
+    "trainer.threads",
+    "bilm.path",  # the digest of the weights stands for it
+    "bilm.store.dir",
+    "bilm.store.keep",
+    "bilm.store.limit_gb",
+)
+
+
+def scientific(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """The part of a resolved configuration that can change a score, without the seed.
+
+    Of a baseline's ELMo nothing counts but that it is one, and its biLM does not.
+    """
+    part = {name: config[name] for name in SECTIONS[kind] if name in config}
+    if kind == "language_model":  # it trains a biLM, and does not read one
+        part["bilm"] = {name: config["bilm"][name] for name in ("name", "options")}
+    if isinstance(limit := part.get("trainer", {}).get("limit_val_batches"), int):  # 1 is one batch, 1.0 is all
+        part["trainer"] = {**part["trainer"], "limit_val_batches": f"{limit} batches"}
+    if part.get("elmo", {}).get("placement") == "none":
+        part["elmo"] = {"placement": "none"}
+        part.pop("bilm", None)
+    for path in WITHOUT_EFFECT:
+        part = _without(part, path.split("."))
+    return part
+
+
+def setting_key(config: dict[str, Any], kind: Kind) -> str:
+    """What runs of one setting have in common, whatever files they read.
+
+    Beside :func:`scientific`, weights of one's own (``bilm.path``) are not those that are bundled under a name.
+    """
+    own = kind != "language_model" and config.get("bilm", {}).get("path") is not None
+    plugged = config.get("elmo", {}).get("placement") != "none"
+    return fingerprint([scientific(config, kind), own and plugged])
+
+
+def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested mapping by dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        name = f"{prefix}{key}"
+        found |= flat(value, f"{name}.") if isinstance(value, dict) and value else {name: value}
+    return found
+
+
+def fingerprint(content: Any) -> str:
+    """Eight hexadecimal digits of anything JSON holds; 1 and 1.0 are the same number."""
+    return hashlib.sha256(json.dumps(_floats(content), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _without(part: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    """A copy without the key at ``path``, if it is there."""
+    key, *rest = path
+    if key not in part or (rest and not isinstance(part[key], dict)):
+        return part
+    others = {name: value for name, value in part.items() if name != key}
+    return others | {key: _without(part[key], rest)} if rest else others
+
+
+def _floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _floats(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_floats(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The part of each flat mapping in which not all of them agree; a key that one lacks counts as None."""
+    keys = sorted({key for setting in settings for key in setting})
+    told_apart = [key for key in keys if len({fingerprint(setting.get(key)) for setting in settings}) > 1]
+    return [{key: setting.get(key) for key in told_apart} for setting in settings]

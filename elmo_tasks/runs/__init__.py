@@ -1,0 +1,1 @@
+"""One file for each kind of run, from configuration to row."""

@@ -1,0 +1,188 @@
+"""``python run.py task=snli ensemble=[1,2,3,4,5]``: finished runs that differ in their seed, averaged.
+
+The members' probabilities of every possible answer (a label, a span) are averaged, and the answer that is best on
+average is the prediction, as in tables 8 and 9 of the paper's supplement.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import get_class
+from torch import Tensor
+
+from elmo_tasks.assembly import (
+    build_bilm,
+    build_data,
+    build_elmo,
+    build_model,
+    build_store,
+    device_of,
+    make,
+    read_weights,
+)
+from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import SPLITS
+from elmo_tasks.encoders.base import Encoder
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.base import Metric
+from elmo_tasks.models.base import Probabilistic, TaskModel
+from elmo_tasks.rows import kinds, parts
+from elmo_tasks.rows.fields import Kind
+from elmo_tasks.rows.io import finished_row
+from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.rows.settings import fingerprint
+from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.lock import owned
+from elmo_tasks.runs.scoring import describe_metric, score_splits
+from elmo_tasks.store.store import Filled
+
+
+@dataclass
+class Member:
+    """A finished run's model, and the data in the shape that the model was trained for."""
+
+    model: TaskModel
+    data: TaskData
+
+
+class EnsembleRun:
+    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+
+    name: Kind = "ensemble"
+    rank = 0
+    seed: int | None = None
+
+    def __init__(self, cfg: dict[str, Any]) -> None:
+        if not is_probabilistic(cfg):
+            raise UserError(f"task={cfg['task']['name']} has no ensembles: its model gives no probabilities to average")
+        self.cfg = cfg
+        self.encoder = build_bilm(cfg)
+        self.inputs = RunInputs(build_data(cfg).digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
+        self.configs = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
+        self.folders = [folder_of(member, identify(member, self.inputs)) for member in self.configs]
+        self.rows = [finished(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
+        members = [[row.run_id, row.weights] for row in self.rows]
+        self.slug = slug(cfg)
+        self.run_id = f"{cfg['task']['name']}-{self.slug}-e{len(members)}-{fingerprint({'members': members})}"
+
+    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+        """Score the mean of the members on dev (and test)."""
+        start = time.perf_counter()
+        splits = SPLITS[1:] if self.cfg["test"] else SPLITS[1:2]
+        paths = [each.check_weights(row) for each, row in zip(self.folders, self.rows, strict=True)]
+        members, filled = gather(self.configs, paths, self.encoder, splits)
+        after_layers = time.perf_counter()
+        metric: Metric = make(self.cfg["task"]["metric"])
+        scores, files = score_splits(
+            splits, metric, folder, finished is not None, lambda split: score(members, metric, split)
+        )
+        elmo = self.cfg["elmo"]
+        return Measured(
+            data=self.rows[0].data,
+            metric=describe_metric(metric),
+            scores=scores,
+            files=files,
+            weights=None,
+            parameters=sum(row.parameters for row in self.rows),
+            training=None,
+            elmo=parts.ElmoRecord(placement=elmo["placement"], mix=elmo["mix"], weights={}),
+            layers=parts.LayerCounts(computed=filled.computed, read=filled.read),
+            seconds=parts.Took(
+                layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
+            ),
+            device=device_of(self.cfg),
+            processes=1,
+            threads=torch.get_num_threads(),
+            ensemble=kinds.Ensemble(members=tuple(map(describe_member, self.rows))),
+        )
+
+
+def is_probabilistic(cfg: dict[str, Any]) -> bool:
+    """Whether the task's model can be a member of an ensemble."""
+    model = cfg["task"].get("model")
+    return model is not None and issubclass(get_class(model["_target_"]), Probabilistic)
+
+
+def folder_of(cfg: dict[str, Any], run_id: str) -> RunFolder:
+    """Where a member's files are."""
+    return RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), run_id)
+
+
+def finished(cfg: dict[str, Any], folder: RunFolder) -> Row:
+    """The row of a member, whose weights must still be there."""
+    if folder.pending:  # its process was killed after it had finished
+        with owned(folder.lock, wait=True):
+            folder.settle()
+    row = finished_row(folder.row, needs_test=False)
+    if row is None:
+        seed, run_id = cfg["seed"], folder.run_id
+        raise UserError(f"seed {seed} has no finished run {run_id} in {folder.rows}; run seed={seed} first")
+    folder.check_weights(row)
+    return row
+
+
+def describe_member(row: Row) -> kinds.MemberRecord:
+    """A member, as the ensemble's row has it."""
+    assert row.seed is not None
+    return kinds.MemberRecord(run_id=row.run_id, seed=row.seed, weights=row.weights)
+
+
+def gather(
+    configs: Sequence[dict[str, Any]], weights: Sequence[Path], encoder: Encoder | None, splits: tuple[str, ...]
+) -> tuple[list[Member], Filled]:
+    """Load the members, with layers for ``splits``."""
+    members: list[Member] = []
+    filled = Filled()
+    for cfg, path in zip(configs, weights, strict=True):
+        if members and cfg["data"]["fraction"] == 1:
+            data = members[0].data  # but a fraction of the training set has a vocabulary of its own
+        else:
+            data = build_data(cfg)
+            data.read()
+            own = data.use_layers(build_store(cfg, encoder), splits)
+            filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
+        model = build_model(cfg, data, build_elmo(cfg, encoder))
+        read_weights(model, path)
+        members.append(Member(model.to(device_of(cfg)).eval(), data))
+    return members, filled
+
+
+@torch.no_grad()
+def score(members: list[Member], metric: Metric, split: str) -> dict[str, float]:
+    """Scores of the members' mean."""
+    metric.reset()
+    first = members[0].model
+    assert isinstance(first, Probabilistic)
+    device = next(members[0].model.parameters()).device
+    for batches in _in_step(members, split):
+        together = mean(
+            [
+                member.model.log_probabilities(member.model(batch.to(device)), batch)
+                for member, batch in zip(members, batches, strict=True)
+                if isinstance(member.model, Probabilistic)
+            ]
+        )
+        metric.update(first.choose(together, batches[0]), batches[0].gold)
+    return metric.compute()
+
+
+def mean(log_probabilities: list[Tensor]) -> Tensor:
+    """Logarithm of the mean of some members' probabilities."""
+    return torch.logsumexp(torch.stack(log_probabilities), dim=0) - math.log(len(log_probabilities))
+
+
+def _in_step(members: list[Member], split: str) -> Iterator[list[Any]]:
+    """The same items for every member at a time; members that share their data share the batch."""
+    distinct = list({id(member.data): member.data for member in members}.values())
+    places = [[data is member.data for data in distinct].index(True) for member in members]
+    for batches in zip(*(data.batches(split) for data in distinct), strict=True):
+        yield [batches[place] for place in places]

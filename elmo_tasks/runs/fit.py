@@ -1,0 +1,146 @@
+"""Training within a run: what supervised tasks and language models have in common."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback, EarlyStopping
+from pytorch_lightning.loggers import Logger, WandbLogger
+
+from elmo_tasks.assembly.trainer import Budget, build_logger, build_trainer, early_stopping
+from elmo_tasks.errors import UserError
+from elmo_tasks.rows.convergence import has_converged
+from elmo_tasks.rows.fields import Ended, Place
+from elmo_tasks.rows.parts import CurvePoint, Mix, TrainingRecord
+from elmo_tasks.runs.folder import WEIGHTS, RunFolder
+from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, ScoreDev
+from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
+from elmo_tasks.training.module import TaskModule
+
+SAVED_EVERY = 600.0
+"""Seconds of training that a kill may lose."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model that has been trained, with its best weights.
+
+    Attributes:
+        training: as in the row.
+        seconds: of training, in all processes that the run was resumed in.
+        device: where the model was trained.
+        processes: that trained it.
+    """
+
+    training: TrainingRecord
+    seconds: float
+    device: str
+    processes: int
+
+
+def epochs_of(cfg: dict[str, Any]) -> int:
+    """``trainer.max_epochs`` of a run that trains.
+
+    Raises:
+        UserError: if it is null.
+    """
+    n_epochs: int | None = cfg["trainer"]["max_epochs"]
+    if n_epochs is None:
+        raise UserError("trainer.max_epochs must be a whole number of at least 1, found None")
+    return n_epochs
+
+
+def fit(
+    cfg: dict[str, Any],
+    module: TaskModule,
+    data: pl.LightningDataModule,
+    folder: RunFolder,
+    budget: Budget,
+    callbacks: list[Callback],
+    **options: Any,
+) -> Fit:
+    """Train until the budget or the patience ends, from the saved state if there is one; the best weights are loaded.
+
+    Args:
+        cfg: the checked configuration.
+        module: holds the model.
+        data: read.
+        folder: the state, the weights and the curves go to its partial folder.
+        budget: how long.
+        callbacks: besides those that every run has.
+        options: of Lightning's trainer.
+    """
+    partial, decay = folder.partial, cfg["task"]["training"]["average"]
+    average = None if decay is None else AverageWeights(decay)
+    best = BestCheckpoint(partial / WEIGHTS, average)
+    state = ResumeCheckpoint(partial / STATE, SAVED_EVERY)
+    if cfg["force"] and not folder.row.exists():  # a finished run that is made again is resumed like any other
+        state.discard()
+    stopping = early_stopping(cfg, module)
+    own = [best, state, average, stopping, ScoreDev(cfg["trainer"]["val_check_interval"], cfg["trainer"]["max_steps"])]
+    logger = build_logger(cfg, partial, folder.run_id)
+    try:
+        chosen = [*(callback for callback in own if callback is not None), *callbacks]
+        trainer = build_trainer(cfg, budget, logger, chosen, **options)
+        state.fit(trainer, module, data)
+        if not trainer.is_global_zero:
+            sys.exit()  # the first process does all that is left
+        seconds = best.seconds
+        best.restore(module.model)
+        log_best(logger, best)
+    finally:
+        close(logger)
+    training = _training(budget, trainer, best, state, stopping)
+    return Fit(training, seconds, str(trainer.strategy.root_device), trainer.world_size)
+
+
+def _training(
+    budget: Budget, trainer: pl.Trainer, best: BestCheckpoint, state: ResumeCheckpoint, stopping: EarlyStopping | None
+) -> TrainingRecord:
+    ended: Ended = "max_epochs"
+    if stopping is not None and stopping.wait_count >= stopping.patience:
+        ended = "patience"
+    elif budget.max_steps is not None and trainer.global_step >= budget.max_steps:
+        ended = "max_steps"
+    return TrainingRecord(
+        epochs=best.curve[-1]["epoch"],
+        best_epoch=best.best_epoch,
+        max_epochs=budget.max_epochs,
+        max_steps=budget.max_steps,
+        ended=ended,
+        converged=has_converged(
+            ended,
+            best_epoch=best.best_epoch,
+            best_step=best.best_step,
+            max_epochs=budget.max_epochs,
+            max_steps=budget.max_steps,
+        ),
+        resumed_after=tuple(state.resumed_after),
+        curve=tuple(CurvePoint(**{**point, "elmo": mixes(point["elmo"])}) for point in best.curve),
+    )
+
+
+def mixes(weights: dict[Any, Any]) -> dict[Place, Mix]:
+    """The weights of ELMo's mix, by place, as a row has them."""
+    return {place: Mix(s=tuple(mix["s"]), gamma=mix["gamma"]) for place, mix in weights.items()}
+
+
+def log_best(logger: Logger | bool, best: BestCheckpoint) -> None:
+    """The best dev score, beside the curves."""
+    if isinstance(logger, Logger):
+        point = next(point for point in best.curve if point["step"] == best.best_step)
+        logger.log_metrics({f"best/dev/{name}": value for name, value in point["dev"].items()}, step=best.best_step)
+
+
+def close(logger: Logger | bool) -> None:
+    """End a logger's run; without it the next run of a sweep in this process is logged into this one."""
+    if not isinstance(logger, Logger):
+        return
+    logger.finalize("success")
+    if isinstance(logger, WandbLogger):
+        import wandb
+
+        wandb.finish()

@@ -1,0 +1,153 @@
+"""What a run leaves on disk: its folder, beside it while it works a partial one, and its row.
+
+``runs/ID`` appears whole, by one rename, when the run has finished. Until then, and while ``force=true`` runs it again,
+everything is written to ``runs/ID.partial``. Whatever ends a process, the earlier result is as it was::
+
+    runs/ID/model.safetensors   the weights that were scored; the row has their digest
+            config.json         the resolved configuration
+            run.json            the run's name, its biLM, and the digest of the weights
+            fitted.json         what the model knows of its training data: vocabulary and labels
+            metrics.csv         the curves
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.data.fitted import FittedData
+from elmo_tasks.errors import UserError
+from elmo_tasks.files import write_json
+from elmo_tasks.rows.io import read_row, write_row
+from elmo_tasks.rows.parts import Bilm
+from elmo_tasks.rows.schema import Row
+from elmo_tasks.training.checkpoint import STATE
+
+WEIGHTS, CONFIG, RUN, FITTED = "model.safetensors", "config.json", "run.json", "fitted.json"
+PREDICTIONS = "predictions"
+
+
+class RunFolder:
+    """Where a run's files are.
+
+    Args:
+        outputs: ``paths.outputs``.
+        rows: ``results.dir``.
+        run_id: the run's name.
+    """
+
+    def __init__(self, outputs: Path, rows: Path, run_id: str) -> None:
+        self.run_id, self.rows = run_id, rows
+        self.final = outputs / "runs" / run_id
+        self.partial = outputs / "runs" / f"{run_id}.partial"
+        self.lock = outputs / "runs" / f"{run_id}.lock"
+        self.row = rows / f"{run_id}.json"
+        self._replaced = outputs / "runs" / f"{run_id}.replaced"
+
+    @property
+    def pending(self) -> bool:
+        """Whether a finished run has still to be put into its place, because its process was killed."""
+        return self._row_of(self.partial).exists() or self._row_of(self.final).exists()
+
+    def publish(self, row: Row, *, made: bool) -> None:
+        """Put a row in the place of the one that there may be, and the partial folder with it.
+
+        Args:
+            row: of the finished run.
+            made: whether the partial folder is that of this row; else the row adds to what a finished run has.
+        """
+        if not made:
+            self._publish_row(row, self.final)
+            return
+        self.partial.mkdir(parents=True, exist_ok=True)
+        write_row(self._row_of(self.partial), row)  # from here on the run has finished, whatever ends the process
+        self.settle()
+
+    def settle(self) -> None:
+        """Put a finished run into its place."""
+        if self._row_of(self.partial).exists():
+            if self.final.exists():
+                shutil.rmtree(self._replaced, ignore_errors=True)
+                self.final.rename(self._replaced)
+            self.partial.rename(self.final)
+            for temporary in self.final.glob(".*.tmp"):  # of processes that were killed
+                temporary.unlink()
+        finished = self._row_of(self.final)
+        if finished.exists():
+            row = read_row(finished)
+            assert isinstance(row, Row)
+            self._publish_row(row, self.final)
+            (self.final / STATE).unlink(missing_ok=True)
+            finished.unlink()
+            if not any(self.final.iterdir()):  # nothing was trained
+                self.final.rmdir()
+        shutil.rmtree(self._replaced, ignore_errors=True)
+
+    def check_weights(self, row: Row) -> Path:
+        """The weights that a row was measured with.
+
+        Raises:
+            UserError: if they are gone or others.
+        """
+        path = self.final / WEIGHTS
+        again = f"run seed={row.seed} again with force=true"
+        if not path.is_file():
+            raise UserError(f"{path}: the weights of this run are gone; {again}")
+        if digest_file(path) != row.weights:
+            raise UserError(f"{path}: not the weights that {self.row.name} was measured with; {again}")
+        return path
+
+    def write_predictions(self, folder: Path, split: str, contents: dict[str, str]) -> dict[str, str]:
+        """Write predictions in a benchmark's official format; the digests by path below the rows' folder."""
+        found = {}
+        for name, content in contents.items():
+            path = folder / PREDICTIONS / split / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf-8")
+            found[f"{self.run_id}/{split}/{name}"] = digest_file(path)
+        return found
+
+    def _publish_row(self, row: Row, folder: Path) -> None:
+        predictions = folder / PREDICTIONS
+        if predictions.is_dir():
+            shutil.copytree(predictions, self.row.with_suffix(""), dirs_exist_ok=True)
+        write_row(self.row, row)
+
+    def _row_of(self, folder: Path) -> Path:
+        """The row of a run that has finished but is not in its place yet."""
+        return folder / self.row.name
+
+
+def write_model(folder: Path, run_id: str, cfg: dict[str, Any], bilm: Bilm | None, fitted: FittedData) -> None:
+    """Write what a prediction needs beside the weights: the inverse of :func:`read_model`."""
+    remedy = "set paths.outputs to another folder"
+    weights = digest_file(folder / WEIGHTS)
+    about = {"run_id": run_id, "bilm": None if bilm is None else asdict(bilm), "weights": weights}
+    write_json(folder / RUN, about, remedy)
+    write_json(folder / CONFIG, cfg, remedy)
+    write_json(folder / FITTED, fitted.to_json(), remedy)
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object in the folder of a run.
+
+    Raises:
+        UserError: if there is none.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not readable as JSON; expected the folder of a finished run") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content

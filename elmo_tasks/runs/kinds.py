@@ -1,0 +1,72 @@
+"""The kinds of run. ``task.kind`` chooses one; ``ensemble=[1,2]`` asks for finished runs of it to be averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from elmo_tasks.configuration.identity import RunInputs
+from elmo_tasks.planning.plan import Plan
+from elmo_tasks.rows.fields import Kind as Name
+from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.runs.folder import RunFolder
+
+
+class Kind(Protocol):
+    """One kind of run. Building it finds what the run reads, which names the run, and reads nothing large.
+
+    Attributes:
+        name: as in the row.
+        inputs: the digests of what it reads.
+        run_id: different for everything that can change a score.
+        slug: the readable middle of the name.
+        seed: of the run; None for an ensemble.
+        rank: which of several processes this is; 0 is the one that writes the row.
+    """
+
+    name: Name
+    inputs: RunInputs
+    run_id: str
+    slug: str
+    seed: int | None
+    rank: int
+
+    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+        """Do the work.
+
+        Args:
+            folder: where files go: to its partial folder.
+            finished: the row of this run where only the scores of the test set are missing, whose weights are there.
+
+        Raises:
+            UserError: for bad input.
+        """
+
+
+@runtime_checkable
+class Plannable(Protocol):
+    """A kind of run whose cost can be told before it starts."""
+
+    def plan(self, *, done: bool) -> Plan:
+        """What the run will take; nothing is computed for one that is done."""
+
+
+def kind_of(cfg: dict[str, Any]) -> Kind:
+    """The kind of run that a checked configuration asks for, its inputs found.
+
+    Raises:
+        UserError: for inputs that are missing.
+    """
+    from elmo_tasks.runs.ensemble import EnsembleRun
+    from elmo_tasks.runs.language_model import LanguageModelRun
+    from elmo_tasks.runs.sense_probe import SenseProbeRun
+    from elmo_tasks.runs.supervised import SupervisedRun
+
+    if cfg["ensemble"] is not None:
+        return EnsembleRun(cfg)
+    kinds: dict[str, Callable[[dict[str, Any]], Kind]] = {
+        "supervised": SupervisedRun,
+        "language_model": LanguageModelRun,
+        "sense_probe": SenseProbeRun,
+    }
+    return kinds[cfg["task"]["kind"]](cfg)

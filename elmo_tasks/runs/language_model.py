@@ -1,0 +1,148 @@
+"""A language model: train a biLM, or fine-tune one, and write it in the published layout."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from elmo_tasks.assembly import (
+    Budget,
+    build_initial_weights,
+    build_language_model,
+    build_lm_data,
+    build_lm_module,
+    check_optimizer,
+)
+from elmo_tasks.assembly.encoder import bilm_options
+from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.errors import UserError
+from elmo_tasks.rows import kinds, parts
+from elmo_tasks.rows.fields import Kind, Split
+from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.runs.fit import Fit, epochs_of, fit
+from elmo_tasks.runs.folder import WEIGHTS, RunFolder, digest_file
+from elmo_tasks.runs.scoring import describe_metric
+from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
+from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst
+from elmo_tasks.training.module import score
+from elmo_tasks.training.processes import share_batch
+from elmo_tasks.training.progress import ShowProgress
+
+BILM = "bilm"
+"""The folder of the trained biLM, in that of its run."""
+
+
+def is_all(batches: float) -> bool:
+    """Whether ``trainer.limit_val_batches`` means all: 1 is a number of batches, 1.0 is all of them."""
+    return isinstance(batches, float) and batches == 1
+
+
+class LanguageModelRun:
+    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+
+    name: Kind = "language_model"
+
+    def __init__(self, cfg: dict[str, Any]) -> None:
+        check_optimizer(cfg)
+        bilm_options(cfg["bilm"])  # or there is nothing to train
+        if cfg["elmo"]["placement"] != "none":
+            found = cfg["elmo"]["placement"]
+            raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
+        if not is_all(limit := cfg["trainer"]["limit_val_batches"]) and not isinstance(limit, int):
+            raise UserError(
+                "trainer.limit_val_batches must be 1.0 (all batches) or a whole number of at least 1 with task=lm, "
+                f"found {limit}"
+            )
+        self.processes = share_batch(cfg, cfg["task"]["data"]["batch_size"])
+        self.cfg, self.seed, self.rank = cfg, cfg["seed"], self.processes.rank
+        self.n_epochs = epochs_of(cfg)
+        self.initial = build_initial_weights(cfg)
+        self.data = build_lm_data(cfg, self.initial)
+        self.inputs = RunInputs(self.data.digest, initial=self._describe_initial())
+        self.run_id = identify(cfg, self.inputs)
+        self.slug = slug(cfg)
+
+    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+        """Read, train, choose by the held-out text, score, write the biLM."""
+        start = time.perf_counter()
+        pl.seed_everything(self.seed, workers=True, verbose=False)
+        self.data.read()
+        after_read = time.perf_counter()
+        model = build_language_model(self.cfg, self.data, self.initial)
+        module = build_lm_module(self.cfg, model)
+        bilm = folder.partial / BILM
+        if self.rank == 0:
+            write_vocabulary(self.data.vocabulary, bilm)  # now, for who starts from what a kill leaves
+        done = self._train(module, folder)
+        after_fit = time.perf_counter()
+        scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, self.data.batches("dev"))}
+        digest = write_bilm(model, bilm)
+        return Measured(
+            data=parts.Data(
+                name=self.cfg["data"]["name"], digest=self.data.digest, items={}, left_out={}, word_coverage=None
+            ),
+            metric=describe_metric(module.metric),
+            scores=scores,
+            files={},
+            weights=digest_file(folder.partial / WEIGHTS),
+            parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
+            training=done.training,
+            elmo=None,
+            layers=parts.LayerCounts(computed=0, read=0),
+            seconds=parts.Took(
+                layers=round(after_read - start, 2),
+                fit=round(done.seconds, 2),
+                score=round(time.perf_counter() - after_fit, 2),
+            ),
+            device=done.device,
+            processes=done.processes,
+            threads=torch.get_num_threads(),
+            language_model=self._about(done, kinds.Exported(folder=str(folder.final / BILM), digest=digest)),
+        )
+
+    def _train(self, module: LanguageModelModule, folder: RunFolder) -> Fit:
+        trainer, n_softmax = self.cfg["trainer"], self._softmax_epochs
+        budget = Budget(
+            max_epochs=n_softmax + self.n_epochs,
+            max_steps=trainer["max_steps"] if trainer["max_steps"] >= 0 else None,
+            steps_per_epoch=self.data.steps_per_epoch,
+            dev_batches=trainer["limit_val_batches"],
+        )
+        n_tokens = self.data.batch_size * self.data.window
+        title = f"lm {self.cfg['bilm']['name']}"
+        shown = ShowProgress(title, max_steps=trainer["max_steps"], tokens_per_batch=n_tokens)
+        progress = [shown] if trainer["progress"] else []
+        softmax = [SoftmaxFirst(n_softmax)] if n_softmax else []
+        options: dict[str, Any] = {"num_sanity_val_steps": 0 if self.initial is None else -1}  # scores initial weights
+        if n_softmax and self.processes.n > 1:
+            options["strategy"] = "ddp_find_unused_parameters_true"
+        return fit(self.cfg, module, self.data, folder, budget, [*progress, *softmax], **options)
+
+    @property
+    def _softmax_epochs(self) -> int:
+        """Epochs that train a new softmax alone, on a biLM that came without one."""
+        without = self.initial is not None and self.initial.vocabulary is None
+        return int(self.cfg["task"]["lm"]["softmax_epochs"]) if without else 0
+
+    def _describe_initial(self) -> kinds.InitialWeightsRecord | None:
+        if self.initial is None:
+            return None
+        softmax = "new" if self.initial.vocabulary is None else "restored"
+        return kinds.InitialWeightsRecord(
+            name=self.cfg["task"]["lm"]["init"], digest=self.initial.digest, softmax=softmax
+        )
+
+    def _about(self, done: Fit, exported: kinds.Exported) -> kinds.LanguageModelRecord:
+        before = [point.dev for point in done.training.curve if point.epoch <= self._softmax_epochs]
+        return kinds.LanguageModelRecord(
+            text=self.cfg["task"]["lm"]["text"],
+            positions={"train": self.data.n_positions, "dev": self.data.n_heldout},
+            vocabulary=len(self.data.vocabulary),
+            unknown=round(self.data.unknown, 4),
+            initial=self.inputs.initial,
+            before=before[-1] if before else None,
+            exported=exported,
+        )

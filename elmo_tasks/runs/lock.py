@@ -1,0 +1,95 @@
+"""One run, one owner: a lock that ends with its process, also on a network file system and between machines."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from elmo_tasks.errors import UserError
+
+_PAUSE = 1.0  # seconds between two tries
+
+
+@contextmanager
+def owned(path: Path, *, wait: bool) -> Iterator[None]:
+    """Hold the lock of a run.
+
+    The lock is a POSIX one: the kernel (or the server of the network file system) releases it when the process ends,
+    whatever ends it. The file says who holds it; it is removed with the lock.
+
+    Args:
+        path: of the lock's file.
+        wait: for the present owner to end; else its run is an error.
+
+    Raises:
+        UserError: if another process holds the lock, saying which, on which machine and since when; or if the file
+            cannot be written.
+    """
+    file = _open(path)
+    said = False
+    while not _locked(file) or _replaced(file, path):
+        if _replaced(file, path):
+            file.close()
+            file = _open(path)
+            continue
+        owner = _owner(path)
+        if not wait:
+            raise UserError(f"{path.stem}: this run belongs to {owner}; if_running=wait waits until that has ended")
+        if not said:
+            print(f"{path.stem}: waiting for {owner}", flush=True)
+            said = True
+        time.sleep(_PAUSE)
+    try:
+        file.truncate(0)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}))
+        file.flush()
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # before the lock is released: who waits for it sees that the file is another
+        file.close()
+
+
+def _open(path: Path) -> TextIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}); set paths.outputs to another folder") from error
+
+
+def _locked(file: TextIO) -> bool:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):  # another process holds it
+            return False
+        raise UserError(f"{file.name}: cannot be locked ({error.strerror}); set paths.outputs") from error
+    return True
+
+
+def _replaced(file: TextIO, path: Path) -> bool:
+    """Whether the file was removed by its last owner after it was opened here."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return True
+    own = os.fstat(file.fileno())
+    return (own.st_dev, own.st_ino) != (found.st_dev, found.st_ino)
+
+
+def _owner(path: Path) -> str:
+    try:
+        owner = json.loads(path.read_text("utf-8"))
+        return f"process {owner['pid']} on {owner['host']}, since {owner['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,127 @@
+"""One run: configuration in, row out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import ExitStack
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+
+from elmo_tasks.configuration.instances import check_nodes
+from elmo_tasks.configuration.validate import validate
+from elmo_tasks.errors import UserError
+from elmo_tasks.planning.show import show, together
+from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
+from elmo_tasks.rows.provenance import provenance
+from elmo_tasks.rows.schema import FailedRow, Measured, Row
+from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.kinds import Kind, Plannable, kind_of
+from elmo_tasks.runs.lock import owned
+from elmo_tasks.runs.summary import print_summary
+from elmo_tasks.training.budget import budget_note
+from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.progress import silence_lightning
+
+
+def run(config: DictConfig) -> float:
+    """Make one run and write its row; a run that has a finished row is not repeated.
+
+    Args:
+        config: the composed Hydra configuration.
+
+    Returns:
+        the dev score that chose the checkpoint.
+
+    Raises:
+        UserError: for whatever the user can mend.
+    """
+    cfg = validate(config)
+    check_nodes(cfg)
+    prepare_process(cfg)
+    kind = kind_of(cfg)
+    if kind.rank == 0 and (note := budget_note(cfg["trainer"])):
+        print(f"note: {note}", file=sys.stderr)
+    folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), kind.run_id)
+    if cfg["plan"]:
+        return plan(cfg, kind, finished_row(folder.row, needs_test=cfg["test"]))
+    prepare_folder(folder.rows)
+    with ExitStack() as stack:
+        if kind.rank == 0:  # the first of several processes owns the run for all of them
+            stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
+            folder.settle()
+        finished = finished_row(folder.row, needs_test=False)
+        if finished is not None and not cfg["force"] and (not cfg["test"] or "test" in finished.scores):
+            print_summary(finished, folder.row, note="already there, nothing was run (force=true runs it again)")
+            return finished.score
+        row = measure(cfg, kind, folder, finished)
+        folder.publish(row, made=finished is None or cfg["force"])
+    print_summary(row, folder.row)
+    for offline in sorted(folder.final.glob("wandb/offline-run-*")):
+        print(f"upload the curves: wandb sync {offline}")
+    return row.score
+
+
+def plan(cfg: dict[str, Any], kind: Kind, finished: Row | None) -> float:
+    """Show what a run will take, and what those of a sweep take together; the hours are returned.
+
+    Raises:
+        UserError: if it does not fit this machine, or the kind of run has no plan.
+    """
+    if not isinstance(kind, Plannable):
+        raise UserError(
+            f"plan=true: task={cfg['task']['name']} trains on no items of its own; only such runs are planned"
+        )
+    show(kind.plan(done=finished is not None and not cfg["force"]))
+    return together() / 3600
+
+
+def prepare_process(cfg: dict[str, Any]) -> None:
+    """Settings of the process that a run needs: threads, memory, a quiet Lightning, exact products."""
+    silence_lightning()
+    keep_large_blocks()
+    torch.set_float32_matmul_precision("highest")
+    threads = cfg["trainer"]["threads"]
+    if threads is not None:
+        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # of the processes that Lightning starts
+
+
+def measure(cfg: dict[str, Any], kind: Kind, folder: RunFolder, finished: Row | None) -> Row:
+    """The row of a run that has been made; a crash leaves a failed one, unless there is a finished one."""
+    header = header_of(cfg, kind)
+    try:
+        measured = kind.measure(folder, None if cfg["force"] else finished)
+    except UserError as error:  # bad input is not a result
+        raise error if kind.rank == 0 else UserError(f"process {kind.rank}: {error}") from None
+    except OSError as error:
+        where = error.filename or f"paths.outputs={cfg['paths']['outputs']}"
+        raise UserError(f"{where}: {error.strerror}; see that it can be written and that there is space") from error
+    except Exception as error:
+        if kind.rank == 0 and finished is None:
+            said = "".join(traceback.format_exception_only(error)).strip()
+            write_row(folder.row, FailedRow(**header, error=said))
+        raise
+    return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
+
+
+def header_of(cfg: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """What a row says before there is a result."""
+    return {
+        "run_id": kind.run_id,
+        "kind": kind.name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "task": cfg["task"]["name"],
+        "slug": kind.slug,
+        "seed": kind.seed,
+        "scale": cfg["scale"]["name"],
+        "bilm": kind.inputs.bilm,
+        **provenance(),
+        "config": cfg,
+    }

@@ -1,0 +1,46 @@
+"""Scores of a split, and predictions in a benchmark's official format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from elmo_tasks.metrics.base import Exportable, Metric
+from elmo_tasks.rows import parts
+from elmo_tasks.runs.folder import RunFolder
+
+
+def score_splits(
+    splits: Sequence[str], metric: Metric, folder: RunFolder, finished: bool, score: Callable[[str], dict[str, float]]
+) -> tuple[dict[Any, dict[str, float]], dict[str, str]]:
+    """The scores of some splits, and the files that an official scorer reads.
+
+    Args:
+        splits: of them.
+        metric: which ``score`` resets and fills.
+        folder: of the run.
+        finished: whether the files go to the folder of a finished run, and not to the partial one.
+        score: scores a split.
+
+    Returns:
+        scores by split, and the files' digests by path below the folder of the rows.
+    """
+    scores: dict[Any, dict[str, float]] = {}
+    files: dict[str, str] = {}
+    for split in splits:
+        scores[split] = score(split)
+        contents = metric.files() if isinstance(metric, Exportable) else {}
+        files |= folder.write_predictions(folder.final if finished else folder.partial, split, contents)
+    return scores, files
+
+
+def describe_metric(metric: Metric) -> parts.MetricRecord:
+    """A metric as a row has it."""
+    lower, upper = metric.bounds
+    return parts.MetricRecord(
+        name=metric.name,
+        higher_is_better=metric.higher_is_better,
+        lower=lower,
+        upper=upper,
+        reported=metric.reported,
+    )

@@ -1,0 +1,61 @@
+"""The short table at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from elmo_tasks.rows.parts import ElmoRecord
+from elmo_tasks.rows.schema import Row
+
+
+def print_summary(row: Row, path: Path, note: str = "") -> None:
+    """Print what a reader of the terminal wants to know of a finished row."""
+    table = Table(show_header=False, min_width=60)
+    for cells in _lines(row):
+        table.add_row(*cells)
+    console = Console()
+    console.print(row.run_id, style="italic", soft_wrap=True, highlight=False)
+    console.print(table)
+    for kind, each in _files(row, path):
+        console.print(f"{kind}: {each}", soft_wrap=True, highlight=False)
+    if note:
+        console.print(note, soft_wrap=True)
+
+
+def _lines(row: Row) -> Iterator[tuple[str, str]]:
+    before = None if row.language_model is None else row.language_model.before
+    for split, scores in [("dev before", before), *row.scores.items()]:
+        if scores is not None:
+            yield split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items())
+    if row.ensemble is not None:
+        yield "ensemble of", f"seeds {', '.join(map(str, row.ensemble.seeds))}"
+    if row.training is not None:
+        rising = "" if row.converged else ", still rising"
+        yield "best epoch", f"{row.training.best_epoch} of {row.training.epochs}{rising}"
+        if row.training.resumed_after:
+            yield "resumed", f"after {', '.join(map(str, row.training.resumed_after))} updates"
+    if row.elmo is not None:
+        yield from _elmo(row.elmo)
+    if row.bilm is not None:
+        yield "biLM tokens", f"{row.layers.computed:,} computed, {row.layers.read:,} read from the store"
+    seconds = {name: value for name, value in vars(row.seconds).items() if isinstance(value, float)}
+    yield "seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items())
+
+
+def _elmo(elmo: ElmoRecord) -> Iterator[tuple[str, str]]:
+    yield "ELMo", "none (baseline)" if elmo.placement == "none" else f"{elmo.placement}, {elmo.mix}"
+    for place, mix in elmo.weights.items():
+        s = " ".join(f"{value:.3f}" for value in mix.s)
+        yield f"  {place}", f"s {s}   gamma {mix.gamma:.3f}"
+
+
+def _files(row: Row, path: Path) -> Iterator[tuple[str, Path]]:
+    yield "row", path
+    for name in row.files:
+        yield "file", path.parent / name
+    if row.language_model is not None:
+        yield "biLM", Path(row.language_model.exported.folder)

@@ -1,0 +1,139 @@
+"""A supervised task: train a model, choose by dev, score."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from elmo_tasks.assembly import (
+    Budget,
+    build_bilm,
+    build_data,
+    build_elmo,
+    build_model,
+    build_module,
+    build_store,
+    check_optimizer,
+    device_of,
+    read_weights,
+)
+from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import SPLITS
+from elmo_tasks.planning.plan import Plan, make_plan
+from elmo_tasks.rows import parts
+from elmo_tasks.rows.fields import Kind
+from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.runs.fit import Fit, epochs_of, fit, mixes
+from elmo_tasks.runs.folder import WEIGHTS, RunFolder, digest_file, write_model
+from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.scoring import describe_metric, score_splits
+from elmo_tasks.training.module import TaskModule, score
+from elmo_tasks.training.processes import share_items
+from elmo_tasks.training.progress import ShowProgress
+
+
+class SupervisedRun:
+    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+
+    name: Kind = "supervised"
+
+    def __init__(self, cfg: dict[str, Any]) -> None:
+        check_optimizer(cfg)
+        self.cfg, self.seed, self.n_epochs = cfg, cfg["seed"], epochs_of(cfg)
+        self.encoder = build_bilm(cfg)
+        self.elmo = build_elmo(cfg, self.encoder)
+        self.data = build_data(cfg)
+        self.processes = share_items(cfg, documents=self.data.reader.documents)
+        self.rank = self.processes.rank
+        self.inputs = RunInputs(self.data.digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
+        self.run_id = identify(cfg, self.inputs)
+        self.slug = slug(cfg)
+
+    def plan(self, *, done: bool) -> Plan:
+        """What the run will take; see :func:`elmo_tasks.planning.plan.make_plan`."""
+        return make_plan(self.cfg, self.run_id, self.data, self.encoder, self.elmo, done)
+
+    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+        """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
+        start = time.perf_counter()
+        pl.seed_everything(self.seed, workers=True, verbose=False)  # here, so that baseline and ELMo start alike
+        self.data.read()
+        splits = SPLITS if self.cfg["test"] else SPLITS[:2]
+        filled = self.data.use_layers(build_store(self.cfg, self.encoder), splits)
+        after_layers = time.perf_counter()
+        model = build_model(self.cfg, self.data, self.elmo)
+        module = build_module(self.cfg, model, distributed=self.processes.n > 1)
+        done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
+        after_fit = time.perf_counter()
+        weights = digest_file((folder.partial if finished is None else folder.final) / WEIGHTS)
+        scores, files = score_splits(
+            splits[1:] if finished is None else splits[2:],
+            module.metric,
+            folder,
+            finished is not None,
+            lambda split: score(model, module.metric, self.data.batches(split)),
+        )
+        if finished is not None:
+            scores, files = finished.scores | scores, finished.files | files
+        else:
+            write_model(folder.partial, self.run_id, self.cfg, self.inputs.bilm, self.data.fitted)
+        elmo = self.cfg["elmo"]
+        return Measured(
+            data=describe_data(self.cfg, self.data),
+            metric=describe_metric(module.metric),
+            scores=scores,
+            files=files,
+            weights=weights,
+            parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
+            training=done.training,
+            elmo=parts.ElmoRecord(placement=elmo["placement"], mix=elmo["mix"], weights=mixes(module.mixes())),
+            layers=parts.LayerCounts(computed=filled.computed, read=filled.read),
+            seconds=parts.Took(
+                layers=round(after_layers - start, 2),
+                fit=round(done.seconds, 2),
+                score=round(time.perf_counter() - after_fit, 2),
+            ),
+            device=done.device,
+            processes=done.processes,
+            threads=torch.get_num_threads(),
+        )
+
+    def _train(self, module: TaskModule, folder: RunFolder) -> Fit:
+        trainer = self.cfg["trainer"]
+        budget = Budget(
+            max_epochs=self.n_epochs,
+            max_steps=trainer["max_steps"] if trainer["max_steps"] >= 0 else None,
+            dev_batches=dev_batches(trainer["limit_val_batches"], self.data),
+        )
+        title = f"{self.cfg['task']['name']} {self.cfg['elmo']['placement']} seed {self.seed}"
+        progress = [ShowProgress(title, max_steps=trainer["max_steps"])] if trainer["progress"] else []
+        return fit(self.cfg, module, self.data, folder, budget, [*progress])
+
+    def _restore(self, module: TaskModule, folder: RunFolder, finished: Row) -> Fit:
+        """A finished run with the weights of its row."""
+        read_weights(module.model, folder.check_weights(finished))
+        module.to(device_of(self.cfg))
+        assert finished.training is not None
+        return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
+
+
+def describe_data(cfg: dict[str, Any], data: TaskData) -> parts.Data:
+    """What was read, as a row has it."""
+    counts = data.counts()
+    return parts.Data(
+        name=cfg["data"]["name"],
+        digest=data.digest,
+        items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
+        left_out=counts["left_out"],
+        word_coverage=counts["word_coverage"] if cfg["words"]["name"] == "glove" else None,
+    )
+
+
+def dev_batches(limit: float, data: TaskData) -> float:
+    """``trainer.limit_val_batches``; a share of the dev batches as their number, one at least."""
+    is_share = isinstance(limit, float) and limit < 1
+    return max(1, int(limit * len(data.batches("dev")))) if is_share else limit

@@ -1,0 +1,1 @@
+"""The layer store: frozen layers on disk, computed once for every sentence."""

@@ -1,0 +1,103 @@
+"""``elmo-tasks store``: list what the layer store holds, remove what is no longer used, verify checksums."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.store.inventory import Kept, inventory, removable, remove, verify
+from elmo_tasks.store.shard import VERSION
+from elmo_tasks.store.shards import size
+
+FOLDER = Path("outputs/layers")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line; status 1 if something is damaged or an argument is wrong."""
+    parser = argparse.ArgumentParser(prog="elmo-tasks store", description=__doc__)
+    commands = parser.add_subparsers(dest="command")
+    commands.add_parser("list", help="every folder with its kind, size and last use (what is done without a command)")
+    prune = commands.add_parser("prune", help="remove folders; without --yes only say which")
+    prune.add_argument("--encoder", action="append", default=[], help="beginning of a digest (rows: bilm.digest)")
+    prune.add_argument("--idle-days", type=float, help="only what has not been used for so many days")
+    prune.add_argument("--yes", action="store_true", help="remove them")
+    check = commands.add_parser("verify", help="read everything through and compare it with its checksums")
+    check.add_argument("--remove", action="store_true", help="remove damaged shards, so that they are computed again")
+    for each in (parser, *commands.choices.values()):
+        default = FOLDER if each is parser else argparse.SUPPRESS
+        each.add_argument("--dir", type=Path, default=default, help=f"bilm.store.dir (default: {FOLDER})")
+    chosen = parser.parse_args(arguments)
+    try:
+        found = inventory(chosen.dir)
+        if chosen.command == "prune":
+            _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
+        elif chosen.command == "verify":
+            _verify(found, chosen.remove)
+        else:
+            _list(found, chosen.dir)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def _list(found: list[Kept], root: Path) -> None:
+    table = Table("folder", "encoder", "keep", "state", "dtype", "sentences", "tokens", "size", "last used")
+    for kept in found:
+        used = "now" if kept.used else f"{kept.idle_days:.1f} days ago"
+        sentences, tokens = (f"{kept.n_keys:,}", f"{kept.n_rows:,}") if kept.keep == "layers" else ("", "")
+        words = f"{kept.n_rows:,} words" if kept.keep == "tokens" else tokens
+        version = "" if kept.version == VERSION else f" (version {kept.version})"
+        table.add_row(
+            kept.folder.name + version, kept.encoder, kept.keep, kept.state, kept.dtype, sentences, words,
+            size(kept.n_bytes), used,
+        )  # fmt: skip
+    Console().print(table)
+    print(f"{size(sum(kept.n_bytes for kept in found))} in {root}, {size(shutil.disk_usage(root).free)} free")
+
+
+def _prune(found: list[Kept], encoders: tuple[str, ...], idle_days: float | None, yes: bool) -> None:
+    chosen = removable(found, encoders=encoders, idle_days=idle_days)
+    for kept in found:
+        if kept.used:
+            print(f"{kept.folder}: in use, kept")
+    for kept in chosen:
+        what = f"{kept.folder}: {kept.keep} of {kept.encoder}, {size(kept.n_bytes)}, {kept.idle_days:.1f} days unused"
+        if not yes:
+            print(f"{what}; would be removed")
+        elif remove(kept):
+            print(f"{what}; removed")
+        else:
+            print(f"{kept.folder}: in use, kept")
+    if not chosen:
+        print("nothing to remove; --encoder DIGEST or --idle-days N choose what goes")
+    elif not yes:
+        print(f"{size(sum(kept.n_bytes for kept in chosen))} in all; add --yes to remove them")
+
+
+def _verify(found: list[Kept], remove_bad: bool) -> None:
+    n_bad = 0
+    if not found:
+        print("nothing is stored here")
+    for kept in found:
+        if kept.version != VERSION:
+            print(f"{kept.folder}: written by version {kept.version} (this is {VERSION}), not read")
+            continue
+        bad = list(verify(kept))
+        n_bad += len(bad)
+        for index, reason in bad:
+            print(f"{index} {reason}" + ("; removed" if remove_bad else ""))
+            if remove_bad:
+                index.unlink(missing_ok=True)
+                index.with_suffix(".bin").unlink(missing_ok=True)
+        print(f"{kept.folder}: {kept.n_shards - len(bad)} of {kept.n_shards} shards whole, {size(kept.n_bytes)}")
+    if n_bad and not remove_bad:
+        sys.exit(f"error: {n_bad} damaged; --remove removes them, and what is needed of them is computed again")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""What is in a layer store: its folders, their sizes, what can be removed, and whether the numbers are whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.store.locks import last_used, nobody_uses
+from elmo_tasks.store.shard import VERSION, BadShardError, count_rows, verify_shard
+
+_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of shards: the layers of one encoder under one state policy in one number format.
+
+    Attributes:
+        folder: its place below ``bilm.store.dir``.
+        encoder: the digest of the encoder, which rows have under ``bilm.digest``.
+        keep: ``layers`` or ``tokens``; ``state``: the state policy; ``dtype``: the number format.
+        version: of the layer store that wrote it.
+        n_shards: files of numbers; ``n_keys``: sentences (or words); ``n_rows``: tokens (or words).
+        n_bytes: of all files.
+        idle_days: since a process last began to use it.
+        used: whether a process uses it now.
+    """
+
+    folder: Path
+    encoder: str
+    keep: str
+    state: str
+    dtype: str
+    version: int
+    n_shards: int
+    n_keys: int
+    n_rows: int
+    n_bytes: int
+    idle_days: float
+    used: bool
+
+
+def inventory(root: Path) -> list[Kept]:
+    """All folders of a layer store, the largest first.
+
+    Raises:
+        UserError: if there is no such folder, or it cannot be read.
+    """
+    if not root.is_dir():
+        raise UserError(f"{root}: no such folder; expected the one that bilm.store.dir names (outputs/layers)")
+    try:
+        found = [_kept(path.parent) for path in sorted(root.glob("*/about.json"))]
+    except OSError as error:
+        raise UserError(f"{root}: the layer store cannot be read ({error.strerror})") from error
+    return sorted(found, key=lambda kept: -kept.n_bytes)
+
+
+def removable(found: list[Kept], *, encoders: tuple[str, ...], idle_days: float | None) -> list[Kept]:
+    """Those that no process uses and that all given conditions name; folders of other versions always.
+
+    Args:
+        found: what there is.
+        encoders: beginnings of digests; empty for every encoder.
+        idle_days: days without a use at least; None for any time.
+    """
+    return [
+        kept
+        for kept in found
+        if not kept.used
+        and (
+            kept.version != VERSION
+            or (
+                (encoders or idle_days is not None)
+                and (not encoders or kept.encoder.startswith(encoders))
+                and (idle_days is None or kept.idle_days >= idle_days)
+            )
+        )
+    ]
+
+
+def remove(kept: Kept) -> bool:
+    """Remove a folder, unless a process has started to use it; return whether it is gone.
+
+    Raises:
+        UserError: if it cannot be removed.
+    """
+    with nobody_uses(kept.folder) as free:
+        if not free:
+            return False
+        try:
+            (kept.folder / "about.json").unlink(missing_ok=True)  # first: what is left of it is no store then
+            shutil.rmtree(kept.folder)
+        except OSError as error:
+            raise UserError(f"{kept.folder}: cannot be removed ({error.strerror})") from error
+    return True
+
+
+def verify(kept: Kept) -> Iterator[tuple[Path, str]]:
+    """Read everything in a folder through; each bad shard's index with the reason."""
+    for index in sorted(kept.folder.glob("*.idx")):
+        try:
+            verify_shard(index)
+        except BadShardError as reason:
+            yield index, str(reason)
+        except FileNotFoundError:
+            continue  # another process has removed it
+        except OSError as error:
+            yield index, f"cannot be read ({error.strerror})"
+
+
+def _kept(folder: Path) -> Kept:
+    about = _about(folder / "about.json")
+    version = about.get("version")
+    indexes = list(folder.glob("*.idx"))
+    counts = [count_rows(index) for index in indexes]
+    with nobody_uses(folder) as free:
+        used = not free
+    return Kept(
+        folder=folder,
+        encoder=str(about.get("bilm", "?")),
+        keep=str(about.get("keep", "?")),
+        state=str(about.get("state", "-")),
+        dtype=str(about.get("dtype", "?")),
+        version=version if isinstance(version, int) else 0,
+        n_shards=len(indexes),
+        n_keys=sum(n_keys for n_keys, _ in counts),
+        n_rows=sum(n_rows for _, n_rows in counts),
+        n_bytes=sum(path.stat().st_size for path in folder.iterdir() if path.is_file()),
+        idle_days=max(0.0, (time.time() - last_used(folder)) / _DAY),
+        used=used,
+    )
+
+
+def _about(path: Path) -> dict[str, object]:
+    try:
+        about = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}

@@ -1,0 +1,88 @@
+"""Locks that end with their process: who uses a folder of shards, and who computes which sentences.
+
+Each lock is an empty file that is held by ``flock``, which works on local disks and, since Linux 2.6.12, on NFS. On a
+file system without locks every lock is granted: then several processes may compute the same sentence, and ``prune`` has
+only the age of a folder to go by.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_USE = "use"
+_BUSY = (errno.EAGAIN, errno.EACCES)
+
+
+class Lock:
+    """A lock that is held until :meth:`release`, or until this process ends."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give it up; a second time does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def folder_of_locks(folder: Path) -> Path:
+    """Where the locks of a folder of shards are."""
+    return folder / "locks"
+
+
+def in_use(folder: Path) -> Lock:
+    """Say, until the lock is released, that this process reads from a folder; others may do the same.
+
+    The time of the last use stays visible as the lock file's time of change.
+    """
+    path = folder_of_locks(folder) / _USE
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    except OSError:  # a store that this user may only read
+        pass
+    return _take(path, fcntl.LOCK_SH, os.O_RDONLY) or Lock(None)  # waits for a look at the store that is under way
+
+
+@contextmanager
+def nobody_uses(folder: Path) -> Iterator[bool]:
+    """Whether no process uses a folder; within the context, none can start to."""
+    lock = _take(folder_of_locks(folder) / _USE, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def claim(folder: Path, name: str) -> Lock | None:
+    """Take a named lock for this process alone; None if another one holds it."""
+    path = folder_of_locks(folder) / name
+    path.parent.mkdir(exist_ok=True)
+    return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR | os.O_CREAT)
+
+
+def last_used(folder: Path) -> float:
+    """When a process last began to use a folder, in seconds since 1970."""
+    use = folder_of_locks(folder) / _USE
+    return (use if use.exists() else folder).stat().st_mtime
+
+
+def _take(path: Path, kind: int, flags: int) -> Lock | None:
+    """The lock; None if another process holds it; one that holds nothing where there are no locks."""
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    except OSError:
+        return Lock(None)
+    try:
+        fcntl.flock(descriptor, kind)
+    except OSError as error:
+        os.close(descriptor)
+        return None if error.errno in _BUSY else Lock(None)
+    return Lock(descriptor)

@@ -1,0 +1,213 @@
+"""Arrays by key in a folder of shards that only ever appear whole: what the layer store is written in.
+
+A killed writer loses its unfinished shard and nothing else, and several processes can fill one folder without knowing
+of each other. A shard that is bad is removed, with a word to the user.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.files import read_json
+from elmo_tasks.progress import say
+from elmo_tasks.store.index import Index
+from elmo_tasks.store.locks import Lock, in_use
+from elmo_tasks.store.shard import VERSION, Array, BadShardError, read_shard, write_shard
+
+_GIGABYTE = 1e9
+_STALE_SECONDS = 3600
+_MAX_ABOUT_BYTES = 100_000
+
+
+class Shards:
+    """A folder of shards.
+
+    Args:
+        folder: made when first written to.
+        row_shape: shape of one row of every array.
+        dtype: ``float16`` or ``float32``.
+        about: what the arrays are; kept beside them for whoever looks.
+    """
+
+    def __init__(self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> None:
+        self.folder, self.row_shape, self.dtype, self.about = folder, row_shape, np.dtype(dtype), about
+        self._index = Index()
+        self._arrays: list[Array] = []  # all rows of each shard
+        self._seen: set[str] = set()
+        self._lock: Lock | None = None  # says that this process uses the folder
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return int(np.prod(self.row_shape)) * self.dtype.itemsize
+
+    def __contains__(self, key: bytes) -> bool:
+        return self._index.find(key) is not None
+
+    def contains(self, keys: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Which of some keys have an array, bool ``[len(keys)]``."""
+        return self._index.contains(keys)
+
+    def get(self, key: bytes) -> Array:
+        """The array of a key, straight from the mapped file."""
+        place = self._index.find(key)
+        if place is None:
+            raise KeyError(key)
+        return self._arrays[place.shard][place.start : place.start + place.rows]
+
+    def reserve(self, n_rows: int, limit_gb: float) -> str:
+        """Make the folder and see that ``n_rows`` more have room.
+
+        Returns:
+            how much will be written, as a sentence for the user.
+
+        Raises:
+            UserError: if the limit or the disk would be exceeded, or the folder cannot be written.
+        """
+        try:
+            self._remove_stale()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        text = self.check_room(n_rows, limit_gb)
+        try:
+            if not self.folder.is_dir():
+                self._tell_of_other_versions()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            about = self.folder / "about.json"
+            if not about.exists():
+                about.write_text(json.dumps(self.about, indent=1) + "\n", "utf-8")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return text
+
+    def check_room(self, n_rows: int, limit_gb: float) -> str:
+        """As :meth:`reserve`, without writing anything."""
+        need, root = n_rows * self.row_bytes, self.folder.parent
+        text = f"{n_rows:,} tokens take {size(need)} in bilm.store.dir={root}"
+        try:
+            have = sum(map(_bytes_of, self.folder.glob("*.bin")))
+            nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+            free = shutil.disk_usage(nearest).free
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if have + need > limit_gb * _GIGABYTE:
+            raise UserError(
+                f"{text}, beside {size(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
+                "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
+            )
+        if need > free:
+            raise UserError(f"{text}, but only {size(free)} are free; set bilm.store.dir to another disk")
+        return text
+
+    def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
+        """Write one shard.
+
+        Raises:
+            UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
+        """
+        try:
+            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays))
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self.scan()
+
+    def _converted(self, array: Array) -> Array:
+        largest = np.abs(array).max(initial=0)
+        if not np.isfinite(largest):
+            raise UserError("a layer holds numbers that are not finite")
+        if largest > np.finfo(self.dtype).max:
+            raise UserError(f"a layer holds {largest:g}, too large for {self.dtype}; set bilm.store.dtype=float32")
+        return np.ascontiguousarray(array, dtype=self.dtype)
+
+    def scan(self) -> None:
+        """Take in the shards that have appeared since the last look, and remove bad ones, as the user is told.
+
+        Raises:
+            UserError: if the folder cannot be read.
+        """
+        if not self.folder.is_dir():
+            return
+        if self._lock is None:
+            self._lock = in_use(self.folder)
+        for path in sorted(self.folder.glob("*.idx")):
+            if path.name in self._seen:
+                continue
+            self._seen.add(path.name)
+            try:
+                entries, numbers = read_shard(path, self.row_shape, self.dtype)
+            except BadShardError as reason:
+                _remove(path, str(reason))
+            except FileNotFoundError:
+                continue  # another process found it bad, removed it and said so
+            except OSError as error:
+                raise UserError(f"{path}: the layer store cannot be read ({error.strerror})") from error
+            else:
+                self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
+                self._arrays.append(numbers)
+
+    def close(self) -> None:
+        """Say that this process does not use the folder any more; the end of the process says so too."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _remove_stale(self) -> None:
+        """Remove the files of killed writers, once they are too old to belong to a running one."""
+        numbers = (path for path in self.folder.glob("*.bin") if not path.with_suffix(".idx").exists())
+        for path in (*self.folder.glob("*.tmp"), *numbers):
+            with suppress(FileNotFoundError):  # renamed by its writer, or removed by another process
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+    def _tell_of_other_versions(self) -> None:
+        """Another version of the layer store kept the same in a folder of its own, which this one does not read."""
+        for path in sorted(self.folder.parent.glob("*/about.json")):
+            with suppress(UserError, TypeError):  # whatever else may lie there
+                about = read_json(path, _MAX_ABOUT_BYTES)
+                if {**about, "version": VERSION} == self.about:
+                    say(
+                        f"layer store: {path.parent} was written by version {about.get('version')} of the layer store "
+                        f"(this is version {VERSION}); it is not read and can be removed"
+                    )
+
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(
+            f"bilm.store.dir={self.folder.parent}: the layer store cannot be written ({error.strerror}); "
+            "set bilm.store.dir to a folder with room"
+        )
+
+
+def _remove(index: Path, reason: str) -> None:
+    """Remove a bad shard, of which any number of processes may become aware; the first of them tells the user."""
+    done = "is removed"
+    try:
+        index.unlink()
+        index.with_suffix(".bin").unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        done = f"cannot be removed ({error.strerror})"
+    say(f"layer store: {index} {reason}; it {done}, and what is needed of it is computed again")
+
+
+def _bytes_of(path: Path) -> int:
+    """Of a file that another process may be removing."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def size(n_bytes: int) -> str:
+    """Bytes as a number for people."""
+    return f"{n_bytes / _GIGABYTE:.2f} GB" if n_bytes >= _GIGABYTE else f"{n_bytes / 1e6:.1f} MB"

@@ -1,0 +1,76 @@
+"""What a claim of the paper is made of: inequalities between quantities of settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from elmo_tasks.rows.fields import Split
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one setting."""
+
+    overrides: tuple[str, ...]
+    split: Split = "dev"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one setting is above another with the same seed."""
+
+    of: Score
+    over: Score
+
+
+@dataclass(frozen=True)
+class BestEpoch:
+    """The epoch of a setting's best dev score."""
+
+    of: Score
+
+
+@dataclass(frozen=True)
+class PassingEpoch:
+    """The first epoch at which a setting is above another one's best dev score with the same seed."""
+
+    of: Score
+    best_of: Score
+
+
+Quantity = Score | Difference | BestEpoch | PassingEpoch
+
+
+@dataclass(frozen=True)
+class Part:
+    """One inequality: ``high`` is above ``low``."""
+
+    label: str
+    high: Quantity
+    low: Quantity
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, reproduced if every part of it is.
+
+    Args:
+        says: the statement, in our words.
+        parts: inequalities.
+        beside: inequalities that are shown and have no part in the verdict, such as those of an exception that the
+            paper makes: that two settings are equal is not shown by a test that finds no difference.
+    """
+
+    says: str
+    parts: tuple[Part, ...]
+    beside: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A list of claims and how many seeds each setting should have."""
+
+    title: str
+    claims: tuple[Claim, ...]
+    seeds: int = 5
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,184 @@
+"""The sections of a report: everything that the rows measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from elmo_tasks.render.grid import Grid
+from elmo_tasks.render.sections import Section
+from elmo_tasks.render.series import LayerWeights, Point, point
+from elmo_tasks.rows import describe
+from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.fields import Split
+from elmo_tasks.rows.grouping import Group, average_mix, groups, inputs, mean_text, still_rising
+from elmo_tasks.tables.cells import RISING
+from elmo_tasks.tables.curves import mean_curve
+from elmo_tasks.tables.declare import Everything
+from elmo_tasks.tables.defaults import other_keys
+from elmo_tasks.tables.gains import fill_gains
+from elmo_tasks.tables.panels import dev_scores, keys_text, panels, placement, trained_groups
+
+HEADER = ["task", "data", "scale", "training items", "ELMo", "other keys"]
+
+
+def fill_everything(declared: Everything, rows: Rows) -> Section:
+    """One section of a report."""
+    return PARTS[declared.part](rows)
+
+
+def scores(rows: Rows) -> Section:
+    """One line for each setting that was run: mean and standard deviation over its seeds."""
+    found = _tasks(rows)
+    lines = []
+    for group, shown in zip(found, _shown(found), strict=True):
+        names = group.first.metric.reported
+        dev, test = (mean_text(group.scores(split, names[0])) for split in ("dev", "test"))
+        others = [f"{split} {text}" for split in ("dev", "test") if (text := _others(group, split))]
+        lines.append([*shown, str(len(group.rows)), names[0], dev, test, "; ".join(others), _training(group, rows)])
+    notes = [f"{row.run_id}: left out, an older run of a setting and seed" for group in found for row in group.older]
+    header = [*HEADER, "seeds", "metric", "dev", "test", "other scores", "training"]
+    title = "Scores: mean ± standard deviation over seeds"
+    return Section(Grid(title, header, lines, [*notes, *rows.notes()], [describe.tags(g.first) for g in found]))
+
+
+def weights(rows: Rows) -> Section:
+    """What the mixes learned: softmax weights of the layers and gamma, means over seeds."""
+    found = [group for group in _tasks(rows) if group.first.elmo is not None and group.first.elmo.weights]
+    lines, mixes, tags = [], [], []
+    columns = _shown(found)
+    for group, shown, name in zip(found, columns, _short_names(columns), strict=True):
+        assert group.first.elmo is not None
+        for place in group.first.elmo.weights:
+            mix = average_mix(group.rows, place)
+            lines.append([*shown, place, ", ".join(f"{s:.3f}" for s in mix.s), f"{mix.gamma:.3f}"])
+            tags.append(describe.tags(group.first))
+            if group.first.elmo.mix == "scalar":
+                mixes.append(LayerWeights(name, place, [*mix.s], mix.gamma, len(group.rows)))
+    header = [*HEADER, "place", "s (layer 0, 1, ...)", "gamma"]
+    return Section(Grid("Layer weights: means over seeds", header, lines, tags=tags), mixes=tuple(mixes))
+
+
+def layers(rows: Rows) -> Section:
+    """What the layer store saves: runs that had layers to compute, and runs that read them all."""
+    found = [group for group in _tasks(rows) if group.first.bilm is not None and group.first.ensemble is None]
+    lines = []
+    for group, shown in zip(found, _shown(found), strict=True):
+        cells = [*shown]
+        for kind, wanted in (("computed", True), ("read", False)):
+            part = [row for row in group.rows if (row.layers.computed > 0) == wanted]
+            tokens = f", {statistics.fmean(getattr(row.layers, kind) for row in part):,.0f} tokens" if part else ""
+            cells.append(f"{len(part)} run{'s' * (len(part) != 1)}{tokens}")
+            cells.append(f"{statistics.fmean(row.seconds.layers for row in part):.1f}" if part else "-")
+        lines.append(cells)
+    header = [*HEADER, "computed layers", "seconds", "read all", "seconds"]
+    title = "Layer store: seconds until the layers were there (reading the data included), means"
+    return Section(Grid(title, header, lines, tags=[describe.tags(group.first) for group in found]))
+
+
+def perplexities(rows: Rows) -> Section:
+    """One line for each training of a biLM: perplexity on held-out text before (of the initial weights) and after."""
+    lines = []
+    for row in rows.finished:
+        if row.language_model is None:
+            continue
+        text, before = row.language_model, row.language_model.before
+        start = ["-", "-"]
+        if text.initial is not None and before is not None:
+            start = [text.initial.name, f"{before[row.metric.name]:.1f}"]
+        shown = [row.data.name, text.text, row.scale, describe.items(row), f"{text.vocabulary:,}", str(row.seed)]
+        lines.append([*shown, *start, *(f"{row.scores['dev'][name]:.1f}" for name in row.metric.reported)])
+    header = ["data", "text", "scale", "an epoch", "words", "seed", "from", "before", "after", "forward", "backward"]
+    title = "Language models: perplexity on held-out text, before and after training"
+    return Section(Grid(title, header if lines else [], lines))
+
+
+def shares(rows: Rows) -> Section:
+    """Dev score against the share of the training items in percent."""
+
+    def points(members: list[Group]) -> list[Point]:
+        trains = [group.first.data.items["train"] for group in members]
+        shares = [100 * train.used / train.original for train in trains]
+        return sorted((point(x, dev_scores(g)) for x, g in zip(shares, members, strict=True)), key=_x)
+
+    found = panels(trained_groups(rows), points, "data.fraction")
+    return Section(Grid("Shares: dev score against the share of the training items"), tuple(found), "share")
+
+
+def lambdas(rows: Rows) -> Section:
+    """Dev score against lambda for learned mixes, and the baseline at every lambda."""
+    learned = [group for group in trained_groups(rows) if group.setting.get("elmo.mix", "scalar") == "scalar"]
+
+    def points(members: list[Group]) -> list[Point]:
+        if placement(members[0]) == "none":
+            return []
+        return sorted((point(group.setting["elmo.lambda"], dev_scores(group)) for group in members), key=_x)
+
+    found = panels(learned, points, "elmo.lambda", repeat_baseline=True)
+    return Section(Grid("Lambda: dev score against the penalty on the layer scalars"), tuple(found), "lambda")
+
+
+def epochs(rows: Rows) -> Section:
+    """Dev score at the end of each epoch, as far as every seed got."""
+    found = panels(trained_groups(rows), lambda members: mean_curve([*members[0].rows]))
+    return Section(Grid("Training curves: dev score by epoch"), tuple(found), "epoch")
+
+
+PARTS: dict[str, Callable[[Rows], Section]] = {
+    "gains": fill_gains,
+    "scores": scores,
+    "shares": shares,
+    "lambdas": lambdas,
+    "epochs": epochs,
+    "weights": weights,
+    "layers": layers,
+    "perplexities": perplexities,
+}
+
+
+def _x(p: Point) -> float:
+    return p.x
+
+
+def _tasks(rows: Rows) -> list[Group]:
+    return groups(row for row in rows.finished if row.elmo is not None)
+
+
+def _short_names(shown: list[list[str]]) -> list[str]:
+    """As much of each line's columns as tells it from the others."""
+    names = [cells[0] for cells in shown]
+    for columns in ((0, 1), (0, 4), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
+        clash = {name for name in names if names.count(name) > 1}
+        longer = [", ".join(cells[k] for k in columns if cells[k]) for cells in shown]
+        names = [long if name in clash else name for name, long in zip(names, longer, strict=True)]
+    return names
+
+
+def _others(group: Group, split: Split) -> str:
+    """``exact_match 56.76 ± 0.38``: the reported scores beside the one that chose the checkpoint."""
+    found = {name: group.scores(split, name) for name in group.first.metric.reported[1:]}
+    return ", ".join(f"{name} {mean_text(values)}" for name, values in found.items() if values)
+
+
+def _training(group: Group, rows: Rows) -> str:
+    """Whether the runs (of an ensemble: its members) had converged."""
+    names = {member.run_id for row in group.rows if row.ensemble is not None for member in row.ensemble.members}
+    trained = [row for row in rows.finished if row.run_id in names] if names else [*group.rows]
+    if all(row.training is None for row in trained):
+        return "-"
+    return RISING if still_rising(trained) else "converged"
+
+
+def _shown(found: list[Group]) -> list[list[str]]:
+    """The columns of :data:`HEADER`; lines that would be equal have digests of what they read."""
+    shown = []
+    for group in found:
+        row = group.first
+        cells = [row.task, row.data.name, row.scale, describe.items(row), describe.elmo(row)]
+        shown.append([*cells, keys_text(other_keys(group))])
+    for i, cells in enumerate([*shown]):
+        if shown.count(cells) > 1:
+            data, bilm, _ = inputs(found[i].first)
+            digests = f"data {data[:4]}" + ("" if bilm is None else f", biLM {bilm[:4]}")
+            shown[i] = [*cells[:-1], ", ".join(text for text in (cells[-1], digests) if text)]
+    return shown

@@ -1,0 +1,97 @@
+"""What ELMo brings to each task: the setting closest to the task's defaults beside its baseline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from elmo_tasks.render.grid import Grid
+from elmo_tasks.render.sections import Section
+from elmo_tasks.render.series import Pair, point
+from elmo_tasks.rows import describe
+from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.fields import Split
+from elmo_tasks.rows.grouping import Group, mean_text, still_rising
+from elmo_tasks.tables.cells import RISING
+from elmo_tasks.tables.defaults import distance
+from elmo_tasks.tables.panels import frame_key, placement, trained_groups
+from elmo_tasks.tables.significance import Comparison, compare, corrected
+
+HEADER = ["task", "data", "scale", "training items", "split", "seeds", "metric"]
+HEADER += ["baseline", "ELMo", "gain", "95 % CI", "p (Holm)", "training"]
+
+
+@dataclass(frozen=True)
+class Arms:
+    """A task's runs without and with ELMo, and the split on which both were scored (test if both were)."""
+
+    baseline: Group
+    elmo: Group
+    split: Split
+
+    def scores(self, group: Group) -> dict[int, float]:
+        """By seed."""
+        name = group.first.metric.name
+        return {row.seed or 0: row.scores[self.split][name] for row in group.rows if self.split in row.scores}
+
+    @property
+    def comparison(self) -> Comparison:
+        return compare(self.scores(self.elmo), self.scores(self.baseline))
+
+    @property
+    def rising(self) -> bool:
+        return any(still_rising(group.rows) for group in (self.baseline, self.elmo))
+
+
+def fill_gains(rows: Rows, data: str | None = None) -> Section:
+    """Table and chart of the gains; ``data`` chooses one data set, such as ``local``."""
+    found = [one for one in find_arms(rows) if data in (None, one.elmo.first.data.name)]
+    comparisons = corrected([one.comparison for one in found])
+    lines = [_line(one, comparison) for one, comparison in zip(found, comparisons, strict=True)]
+    notes = []
+    if any(one.rising for one in found):
+        notes = [f"{RISING}: runs that had not converged; the gain may shrink as the baseline is trained to its end"]
+    tags = [describe.tags(one.elmo.first) | {"placement": "-"} for one in found]
+    grid = Grid("ELMo against the baseline: mean ± standard deviation over seeds", HEADER, lines, notes, tags)
+    return Section(grid, pairs=tuple(_pairs(found)))
+
+
+def find_arms(rows: Rows) -> list[Arms]:
+    """One for each task, data and scale that was run with and without ELMo on the whole training set."""
+    frames: dict[str, list[Group]] = defaultdict(list)
+    for group in trained_groups(rows):
+        if group.setting.get("data.fraction", 1) == 1:
+            frames[frame_key(group)].append(group)
+    found: dict[tuple[str, ...], Arms] = {}
+    for frame in sorted(frames.values(), key=lambda members: min(map(distance, members))):
+        baseline = next((group for group in frame if placement(group) == "none"), None)
+        plugged = sorted((group for group in frame if placement(group) != "none"), key=distance)
+        if baseline is not None and plugged:
+            arms = (baseline, plugged[0])
+            both = all(group.scores("test", group.first.metric.name) for group in arms)
+            row = baseline.first
+            found.setdefault((row.task, row.data.name, row.scale), Arms(*arms, "test" if both else "dev"))
+    return [found[key] for key in sorted(found)]
+
+
+def _line(arms: Arms, comparison: Comparison) -> list[str]:
+    row = arms.elmo.first
+    seeds = sorted({len(group.rows) for group in (arms.baseline, arms.elmo)})
+    shown = [row.task, row.data.name, row.scale, describe.items(row), arms.split, " and ".join(map(str, seeds))]
+    sides = [mean_text([*arms.scores(group).values()]) for group in (arms.baseline, arms.elmo)]
+    interval, p = comparison.interval, comparison.adjusted
+    effect = f"{comparison.difference:+.2f}" if comparison.difference is not None else "-"
+    sure = "-" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}"
+    training = RISING if arms.rising else "converged"
+    return [*shown, row.metric.name, *sides, effect, sure, "-" if p is None else f"{p:.2g}", training]
+
+
+def _pairs(found: list[Arms]) -> list[Pair]:
+    """Named by the task, and by data and scale where there are several."""
+    names = [(one.elmo.first.task, one.elmo.first.data.name, one.elmo.first.scale) for one in found]
+    told = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
+    pairs = []
+    for name, one in zip(names, found, strict=True):
+        baseline, elmo = (point(0, [*one.scores(group).values()]) for group in (one.baseline, one.elmo))
+        pairs.append(Pair(", ".join(name[k] for k in told), baseline, elmo, one.rising))
+    return pairs

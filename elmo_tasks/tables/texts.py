@@ -1,0 +1,135 @@
+"""A filled table as texts: cells, marks and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from elmo_tasks.render.grid import Grid
+from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.grouping import mean_text
+from elmo_tasks.tables.cells import MARKS, RISING, Cell
+from elmo_tasks.tables.declare import Column, Gain, Line, Quote
+from elmo_tasks.tables.measure import Choice, MeasuredTable, paper_value
+from elmo_tasks.tables.paper import Value, find_value
+from elmo_tasks.tables.significance import Comparison, corrected
+
+
+def grid_of(measured: MeasuredTable, rows: Rows) -> Grid:
+    """Texts of all cells, with the notes that a reader needs beside them."""
+    table = measured.table
+    header = ["", *(column.label for column in table.columns)]
+    lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
+    cells = measured.cells.values()
+    notes = [
+        setting_note(cells),
+        *_splits(measured),
+        *table.notes,
+        *_tests(measured),
+        *_items(measured),
+        *legend(cells),
+    ]
+    if any("?" in text for line in lines for text in line):
+        notes.append("?: a value of the paper that no consulted copy showed")
+    return Grid(table.title, header, lines, [*notes, *rows.notes()])
+
+
+def setting_note(cells: Iterable[Cell]) -> str:
+    """What the cells have in common, in the words of the command line."""
+    configs = [cell.setting.config for cell in cells]
+    names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
+    return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
+
+
+def chosen_note(choice: Choice) -> list[str]:
+    """What else the command line set for all cells, beside the folder of the data; nothing if that is all."""
+    named = ("data=", "scale=", "bilm=", "data.root=")  # the first three are in setting_note
+    others = [text for text in choice.overrides if not text.startswith(named)]
+    return [f"set for all cells: {', '.join(others)}"] if others else []
+
+
+def _text(measured: MeasuredTable, line: Line, column: Column | Gain | Quote) -> str:
+    if isinstance(column, Column):
+        return cell_text(measured.cells[line.label, column.label])
+    if isinstance(column, Quote):
+        found = paper_value(measured.table.paper, line, column.paper)
+        return "-" if found is None else f"paper {found}" + (f", {found.system}" if found.system else "")
+    gain = measured.gain(line, column)
+    unit = " %" if column.relative else ""
+    ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
+    ours += measured.comparison(line, column.of, column.over).seeds
+    return ours + beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
+
+
+def cell_text(cell: Cell) -> str:
+    """``66.64 ± 0.91 (3), still rising [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, and the paper's."""
+    if cell.mean is None:
+        return "missing" + ("" if "f" not in cell.marks else " [f]") + beside(None, cell.paper)
+    n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
+    return f"{mean_text([*cell.values.values()])} ({n}){marks_text(cell)}{beside(cell.mean, cell.paper)}"
+
+
+def marks_text(*cells: Cell) -> str:
+    """Remarks on several cells together: ``, still rising [ab]``; empty if there are none."""
+    marks = "".join(sorted({mark for cell in cells for mark in cell.marks}))
+    return (f", {RISING}" if any(cell.rising for cell in cells) else "") + (f" [{marks}]" if marks else "")
+
+
+def beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
+    """The paper's value and how far ours is from it, to follow ours; nothing where the paper has none."""
+    if paper is None:
+        return ""
+    return f"; paper {paper}{unit}" + ("" if ours is None else f" ({ours - paper.v:+.2f})")
+
+
+def _splits(measured: MeasuredTable) -> list[str]:
+    others = [line for line in measured.lines if line.split not in (None, measured.table.split)]
+    texts = [f"{line.label}: {line.split} scores" for line in others]
+    return [f"{measured.table.split} scores, mean ± standard deviation over seeds (how many)", *texts]
+
+
+def _tests(measured: MeasuredTable) -> list[str]:
+    """A sentence for each difference that the table claims, and one on how they are tested."""
+    pairs = dict.fromkeys([(gain.of, gain.over) for gain in measured.table.gains()] + list(measured.table.compare))
+    named = [(line, of, over) for line in measured.lines for of, over in pairs]
+    found = [measured.comparison(*one) for one in named]
+    texts = [
+        f"{line.label}, {of} against {over}: {comparison}"
+        for (line, of, over), comparison in zip(named, corrected(found), strict=True)
+        if comparison.why != "missing"
+    ]
+    return [*texts, holm_note(found)] if any(comparison.p is not None for comparison in found) else texts
+
+
+def holm_note(comparisons: Iterable[Comparison]) -> str:
+    """How the p values are corrected for their number."""
+    n = sum(comparison.p is not None for comparison in comparisons)
+    return f"Holm: p corrected for the {n} comparison{'s' * (n != 1)} that {'were' if n != 1 else 'was'} tested here"
+
+
+def _items(measured: MeasuredTable) -> list[str]:
+    """What the rows of each line have seen: training items (and how many the paper had, where known), commits."""
+    notes = []
+    for line in measured.lines:
+        cells = [cell for (label, _), cell in measured.cells.items() if label == line.label]
+        rows = [row for cell in cells for row in cell.rows.values()]
+        used = sorted({row.data.items["train"].used for row in rows if "train" in row.data.items})
+        if used:
+            paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
+            beside = "" if paper is None else f" (the paper {paper.v:,.0f})"
+            commits = ", ".join(sorted({str(row.commit)[:7] for row in rows}))
+            notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{beside}; commits {commits}")
+    return notes
+
+
+def legend(cells: Iterable[Cell]) -> list[str]:
+    """The meaning of each mark that occurs in the cells."""
+    cells = list(cells)
+    used = {mark for cell in cells for mark in cell.marks}
+    rising = [_RISING] if any(cell.rising for cell in cells) else []
+    return rising + [f"{mark}: {text}" for mark, text in MARKS.items() if mark in used]
+
+
+_RISING = (
+    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so that "
+    "more training might bring more"
+)

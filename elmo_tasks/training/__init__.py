@@ -1,0 +1,1 @@
+"""The training loop: Lightning module, callbacks, checkpoints, processes."""

@@ -1,0 +1,21 @@
+"""Whether a run's budget lets it end by patience."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def budget_note(trainer: dict[str, Any]) -> str:
+    """A sentence for a budget that ends a run before patience can; empty where it does not.
+
+    Args:
+        trainer: the section of a checked configuration.
+    """
+    epochs, patience = trainer["max_epochs"], trainer["patience"]
+    scored_by_epoch = trainer["val_check_interval"] is None  # else patience counts scores, not epochs
+    if epochs is None or patience is None or epochs > patience or not scored_by_epoch:
+        return ""
+    return (
+        f"trainer.max_epochs={epochs} is not above trainer.patience={patience}: the run ends by its budget, not by "
+        "patience, and its row will say that it had not converged"
+    )

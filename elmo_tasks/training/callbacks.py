@@ -1,0 +1,160 @@
+"""What a run keeps while it trains: the best weights and the curve."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from elmo_tasks.tensors import read_tensors, write_tensors
+from elmo_tasks.training.module import TaskModule
+
+
+class AverageWeights(pl.Callback):
+    """An exponential moving average of the weights; training continues with the weights themselves.
+
+    The average starts with the first update and forgets its beginning as fast as its age allows: update n (from 0)
+    keeps ``min(decay, (1 + n) / (10 + n))`` of it, as TensorFlow does if it is told the number of updates. A fixed
+    decay of 0.999 would still hold a third of the untrained weights after a thousand updates.
+
+    :class:`BestCheckpoint` scores and saves the average.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.n_updates = 0
+        self.average: list[Tensor] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"n_updates": self.n_updates, "average": self.average}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.n_updates, self.average = state_dict["n_updates"], state_dict["average"]
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.average = [mean.to(pl_module.device) for mean in self.average]
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        weights = _trained(pl_module)
+        if not self.average:
+            self.average = [p.detach().clone() for p in weights]
+        kept = min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
+        torch._foreach_lerp_(self.average, [p.detach() for p in weights], 1 - kept)
+        self.n_updates += 1
+
+    def swap(self, module: pl.LightningModule) -> None:
+        """Exchange the weights of a module and their average; called twice, both are where they were."""
+        for p, mean in zip(_trained(module), self.average, strict=bool(self.average)):
+            weights = p.detach().clone()
+            p.data.copy_(mean)
+            mean.copy_(weights)
+
+
+class BestCheckpoint(pl.Callback):
+    """Writes the model's weights whenever the dev score is the best so far, and records the curve.
+
+    A score before training (Lightning's sanity check, if it is on) is the curve's point of epoch 0.
+
+    The file holds the task model alone, as plain tensors (safetensors): no biLM, no pickle. It is replaced in one
+    rename, so a kill leaves the earlier best.
+
+    Args:
+        path: of the file.
+        average: the weights that are scored and saved in place of the model's own, if any.
+    """
+
+    def __init__(self, path: Path, average: AverageWeights | None = None) -> None:
+        self.path, self.average = path, average
+        self.best: float | None = None
+        self.best_epoch = self.best_step = 0
+        self.curve: list[dict[str, Any]] = []
+        self._before = 0.0  # seconds of training in earlier processes
+
+    def state_dict(self) -> dict[str, Any]:
+        names = ("best", "best_epoch", "best_step", "curve", "seconds")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.best_epoch, self.best_step, self.curve, self._before = (
+            state_dict[name] for name in ("best", "best_epoch", "best_step", "curve", "seconds")
+        )
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._start = time.perf_counter() - self._before
+
+    @property
+    def seconds(self) -> float:
+        """Since training began, without the time between two processes."""
+        return time.perf_counter() - self._start
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.average is not None:
+            self.average.swap(pl_module)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, TaskModule)
+        metric = pl_module.metric
+        scores = metric.compute()
+        value, epoch = scores[metric.name], 0 if trainer.sanity_checking else trainer.current_epoch + 1
+        loss = trainer.callback_metrics.get("train/loss")
+        point = {
+            "epoch": epoch,
+            "step": trainer.global_step,
+            "dev": scores,
+            "seconds": round(self.seconds, 2),
+            "train_loss": None if loss is None else float(loss),
+            "elmo": pl_module.mixes(),
+        }
+        self.curve.append(point)
+        if self.best is None or (value > self.best if metric.higher_is_better else value < self.best):
+            self.best, self.best_epoch, self.best_step = value, epoch, trainer.global_step
+            if trainer.is_global_zero:
+                self._save(pl_module.model)
+        if self.average is not None:
+            self.average.swap(pl_module)
+
+    def restore(self, model: nn.Module) -> None:
+        """Load the best weights into ``model``."""
+        model.load_state_dict(read_tensors(self.path))
+
+    def _save(self, model: nn.Module) -> None:
+        tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+        write_tensors(self.path, tensors, "the weights")
+
+
+class ScoreDev(pl.Callback):
+    """Dev scores every some updates of an epoch, at its end, and after the last update, where training ends.
+
+    Lightning alone would lose what was learned after the last score of an epoch; it refuses an interval that is
+    longer than an epoch, which is the epoch's end here; and with ``max_steps`` of its own it counts an epoch twice if
+    it is resumed at its end.
+
+    Args:
+        every: updates; None for the ends alone.
+        last: how many updates there are at most; -1 for no bound.
+    """
+
+    def __init__(self, every: int | None, last: int) -> None:
+        self.every, self.last = every, last
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._stop(trainer)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self._stop(trainer)
+        due = self.every is not None and (batch_idx + 1) % self.every == 0
+        trainer.val_check_batch = 1 if due or trainer.is_last_batch or trainer.should_stop else math.inf
+
+    def _stop(self, trainer: pl.Trainer) -> None:
+        trainer.should_stop = trainer.should_stop or trainer.global_step >= self.last >= 0
+
+
+def _trained(module: pl.LightningModule) -> list[nn.Parameter]:
+    return [p for p in module.parameters() if p.requires_grad]

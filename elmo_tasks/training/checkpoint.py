@@ -1,0 +1,208 @@
+"""Where an interrupted run resumes: the whole state of training as tensors and JSON, in one file, without pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import Checkpoint
+from pytorch_lightning.plugins.io import CheckpointIO
+from torch import Tensor
+
+from elmo_tasks import interrupts
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.tensors import read_metadata, read_tensors, write_tensors
+from elmo_tasks.training.curves import Curves
+from elmo_tasks.training.initial_weights import check_shapes
+
+STATE = "state.safetensors"
+"""The file's name in the folder of a run."""
+
+
+class ResumeCheckpoint(Checkpoint):
+    """Saves the state of training after each dev scoring and each epoch, every some seconds, and when a signal comes.
+
+    A run that finds the state resumes from it. Random numbers, those of each process, are part of the state, so that on
+    a CPU the run ends in the same weights as one that was not interrupted; with another number of processes it ends
+    in other ones. Lightning calls a ``Checkpoint`` after all other callbacks, wherever it stands in their list.
+
+    Args:
+        path: of the file, which is replaced in one rename.
+        every: seconds; after so many without a saved state it is saved between two updates too.
+    """
+
+    def __init__(self, path: Path, every: float) -> None:
+        self.path, self.every = path, every
+        self.resumed_after: list[int] = []  # updates that were done when the run was resumed
+        self._random: dict[str, list[Tensor]] | None = None
+        self._now: dict[str, list[Tensor]] = {}
+        self._logged: list[dict[str, str]] = []  # the curves so far
+        self._stopped = False  # early, so that there is nothing left to train
+
+    def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
+        """Train, from the saved state if there is one.
+
+        Raises:
+            UserError: if the file is damaged or another model's.
+        """
+        with interrupts.deferred():
+            if not self.path.exists():
+                trainer.fit(module, datamodule=data)
+                return
+            trainer.num_sanity_val_steps = 0  # the initial weights were scored when the run began
+            try:
+                trainer.fit(module, datamodule=data, ckpt_path=self.path)
+            except (KeyError, RuntimeError, ValueError) as error:
+                if self._random is None and self.resumed_after:  # it was read, and training had started
+                    raise
+                raise UserError(
+                    f"{self.path}: no state of this run ({self._difference(module, error)}); force=true starts anew"
+                ) from error
+
+    def _difference(self, module: pl.LightningModule, error: Exception) -> str:
+        """The first weight that does not fit, or what was said of it."""
+        try:
+            check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+        except UserError as difference:
+            return str(difference).removeprefix(f"{self.path}: ")
+        return shortened(str(error).splitlines()[0], 160)
+
+    def discard(self) -> None:
+        """Forget the saved state."""
+        self.path.unlink(missing_ok=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "random": self._now,
+            "resumed_after": self.resumed_after,
+            "stopped": self._stopped,
+            "logged": self._logged,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
+        self._stopped, self._logged = state_dict["stopped"], state_dict["logged"]
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if isinstance(trainer.logger, Curves):  # here, since no hook of the training follows where it was at its end
+            trainer.logger.resume(self._logged)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.reinstall()  # Lightning has handlers of its own
+        trainer.should_stop = trainer.should_stop or self._stopped
+        self._saved_at = time.monotonic()
+
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        if self._random is not None:  # as late as possible: nothing else draws in between
+            if len(self._random["cpu"]) == trainer.world_size:
+                torch.set_rng_state(self._random["cpu"][trainer.global_rank].cpu())
+            if len(self._random["cuda"]) == trainer.world_size and torch.cuda.is_available():
+                torch.cuda.set_rng_state(self._random["cuda"][trainer.global_rank].cpu())
+            self._random = None
+            self.resumed_after = [*self.resumed_after, trainer.global_step]
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
+            return
+        due = interrupts.received() is not None or time.monotonic() - self._saved_at >= self.every
+        if trainer.strategy.reduce_boolean_decision(due, all=False):  # by the clock, and the signals, of any process
+            self._save(trainer)
+            self._end_if_asked(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        at_end = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # of the epoch: more is still to come
+        if not at_end and not trainer.sanity_checking:
+            self._save(trainer)
+            self._end_if_asked(trainer)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._save(trainer)
+        self._end_if_asked(trainer)
+
+    def _save(self, trainer: pl.Trainer) -> None:
+        self._stopped = trainer.should_stop
+        on_gpu = trainer.strategy.root_device.type == "cuda"
+        self._now = {
+            "cpu": _of_all_processes(trainer, torch.get_rng_state()),
+            "cuda": _of_all_processes(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
+        }
+        if isinstance(trainer.logger, Curves) and trainer.is_global_zero:
+            self._logged = trainer.logger.lines()
+        trainer.save_checkpoint(self.path)
+        self._saved_at = time.monotonic()
+
+    def _end_if_asked(self, trainer: pl.Trainer) -> None:
+        asked = interrupts.received() is not None
+        if trainer.strategy.reduce_boolean_decision(asked, all=False):
+            interrupts.end(f"training is saved after {trainer.global_step:,} updates")
+
+
+def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
+    if trainer.world_size == 1:
+        return [state]
+    return list(trainer.strategy.all_gather(state.to(trainer.strategy.root_device)))
+
+
+class TensorsAndJson(CheckpointIO):
+    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor, and a digest."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        tensors: dict[str, Tensor] = {}
+        text = json.dumps(_to_json(checkpoint, tensors))
+        write_tensors(Path(path), tensors, "the state", {"state": text, "digest": _digest(text, tensors)})
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        try:
+            tensors, said = read_tensors(Path(path)), read_metadata(Path(path))
+            if said.get("digest") != _digest(said.get("state", ""), tensors):
+                raise ValueError("its contents do not have its digest")
+            state: dict[str, Any] = _from_json(json.loads(said["state"]), tensors)
+            return state
+        except UserError as error:
+            raise UserError(f"{error}; force=true starts anew") from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); force=true starts anew") from error
+
+    def remove_checkpoint(self, path: Any) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+def _digest(text: str, tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of a state's JSON and of the bytes of its tensors, in the order of their names."""
+    sha = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        sha.update(tensors[name].flatten().view(torch.uint8).numpy().data)
+    return sha.hexdigest()
+
+
+def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a tree of containers, numbers and texts; its tensors go to ``tensors`` under numbers."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name}
+    if isinstance(value, dict):  # pairs, since keys may be numbers
+        return {"dict": [[_to_json(key, tensors), _to_json(part, tensors)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_to_json(part, tensors) for part in value]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a state of type {type(value).__name__} cannot be saved")
+
+
+def _from_json(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {_from_json(key, tensors): _from_json(part, tensors) for key, part in content}
+    parts = [_from_json(part, tensors) for part in content]
+    return parts if kind == "list" else tuple(parts)

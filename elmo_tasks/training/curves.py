@@ -1,0 +1,52 @@
+"""Curves as ``metrics.csv``: whole after a resume, however often a run was killed."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytorch_lightning.loggers import CSVLogger
+from torch import Tensor
+
+NAME = "metrics.csv"
+
+
+class Curves(CSVLogger):
+    """Lightning's CSV logger, which would begin anew in a folder that has a file already.
+
+    Args:
+        folder: where ``metrics.csv`` is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / NAME
+        super().__init__(str(folder), name="", version="")
+
+    def lines(self) -> list[dict[str, str]]:
+        """All lines of the file by column; what is not yet written is written."""
+        self.save()
+        return _read(self.path)
+
+    def resume(self, lines: Sequence[Mapping[str, str]]) -> None:
+        """Begin with the lines of an earlier process, which are part of the saved state.
+
+        Its file may have more of them, written after the last save, or none, if a kill came while it was resumed.
+        """
+        for earlier in lines:
+            line = dict(earlier)
+            step = int(float(line.pop("step")))
+            values: dict[str, Tensor | float] = {key: _number(value) for key, value in line.items() if value}
+            self.log_metrics(values, step=step)
+
+
+def _number(text: str) -> float:
+    return int(text) if text.isdecimal() else float(text)
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,65 @@
+"""The training loop body of a task model whose batches several processes share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_tasks.training.module import TaskModule
+
+
+class DistributedTaskModule(TaskModule):
+    """Trains with the gradients, and scores with the predictions, that one process would have with the whole batches.
+
+    Distributed data parallel training averages the gradients of the processes. The loss of each is a mean over the
+    terms of its own rows (:meth:`~elmo_tasks.models.base.TaskModel.loss_weight`), of which it may have more or fewer
+    than the others; so each is weighted by its share of all terms. Dropout draws other numbers in each process.
+    """
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        loss = self._share(batch) * self.model.loss(self.model(batch), batch)
+        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=True)
+        elmo = getattr(self.model, "elmo", None)
+        return loss if elmo is None else loss + elmo.penalty()
+
+    def _share(self, batch: Any) -> float:
+        """What the loss of this process is multiplied by, so that the mean over all processes is that of the batch."""
+        n_own = 0 if batch.stand_in else self.model.loss_weight(batch)
+        n_all = int(self._gathered(torch.tensor(n_own, device=self.device)).sum())
+        return self.trainer.world_size * n_own / n_all
+
+    def on_train_start(self) -> None:
+        torch.manual_seed(torch.initial_seed() + self.global_rank)  # else every process would drop out the same units
+
+    def on_validation_epoch_start(self) -> None:
+        super().on_validation_epoch_start()
+        self._scored: list[tuple[Any, Any]] = []
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        predictions = self.model.decode(self.model(batch), batch)
+        if not batch.stand_in:
+            self._scored.append((predictions, batch.gold))
+
+    def on_validation_epoch_end(self) -> None:
+        for scored in self._gathered_json(self._scored):
+            for predictions, gold in scored:
+                self.metric.update(predictions, gold)
+        super().on_validation_epoch_end()
+
+    def _gathered_json(self, value: Any) -> list[Any]:
+        """The values of all processes, as JSON keeps them."""
+        own = torch.frombuffer(bytearray(json.dumps(value).encode("ascii")), dtype=torch.uint8).to(self.device)
+        sizes = self._gathered(torch.tensor(len(own), device=self.device)).tolist()
+        padded = own.new_zeros(max(sizes))
+        padded[: len(own)] = own
+        texts = self._gathered(padded)
+        return [json.loads(text[:size].cpu().numpy().tobytes()) for text, size in zip(texts, sizes, strict=True)]
+
+    def _gathered(self, part: Tensor) -> Tensor:
+        """The tensors of all processes, stacked."""
+        gathered = self.all_gather(part)
+        assert isinstance(gathered, Tensor)
+        return gathered

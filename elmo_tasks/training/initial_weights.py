@@ -1,0 +1,133 @@
+"""A trained biLM as files: what a run of ``task=lm`` leaves, and what another one can start from.
+
+The published layout (``options.json``, ``weights.hdf5``) has no softmax. A run writes its own beside it, with the words
+that it predicts; a folder without them can be a start too, with a new softmax.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from elmo_tasks.bilm.model import BiLM, bundled_folder
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.data.corpus import LmVocabulary
+from elmo_tasks.errors import UserError
+from elmo_tasks.files import write_text
+from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.tensors import read_tensors, write_tensors
+
+SOFTMAX = "softmax.safetensors"
+VOCABULARY = "vocabulary.txt"
+_PARTS = ("softmax_weight", "softmax_bias")
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """Weights to start from.
+
+    Attributes:
+        weights: of a :class:`LanguageModel`, without a softmax if ``vocabulary`` is None.
+        vocabulary: the words that the softmax predicts.
+    """
+
+    weights: dict[str, Tensor]
+    vocabulary: LmVocabulary | None
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of weights and words."""
+        sha = hashlib.sha256("\n".join(self.vocabulary.words if self.vocabulary else []).encode())
+        for name, value in sorted(self.weights.items()):
+            sha.update(name.encode())
+            sha.update(value.float().contiguous().numpy().tobytes())
+        return sha.hexdigest()[:16]
+
+    def put_into(self, model: LanguageModel) -> None:
+        """Load the weights; a softmax that they lack stays as it is."""
+        new = {name: value for name, value in model.state_dict().items() if name in _PARTS}
+        model.load_state_dict(new | self.weights)
+
+
+def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
+    """What ``task.lm.init`` names.
+
+    Args:
+        where: ``mini`` or another bundled one, a folder with ``options.json`` and ``weights.hdf5`` (and, if a run
+            made it, its softmax), or the ``model.safetensors`` in the folder of a run.
+        options: the sizes to train.
+
+    Raises:
+        UserError: if files are missing or damaged, or the sizes are others.
+    """
+    if where.endswith(".safetensors"):
+        path = Path(where)
+        return _checked(read_tensors(path), path, path.parent / "bilm" / VOCABULARY, options)
+    try:
+        bilm = BiLM.load(where)
+    except UserError as error:
+        raise UserError(str(error).replace("bilm.path=", "task.lm.init=")) from error
+    if bilm.options != options:
+        raise UserError(f"task.lm.init={where} holds {bilm.options}, but the sizes to train (bilm=...) are {options}")
+    weights = {f"bilm.{name}": value for name, value in bilm.state_dict().items()}
+    folder = bundled_folder(where) or Path(where)
+    softmax = folder / SOFTMAX
+    if not softmax.exists():
+        return InitialWeights(weights, None)
+    return _checked(weights | read_tensors(softmax), softmax, folder / VOCABULARY, options)
+
+
+def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMOptions) -> InitialWeights:
+    if not words.exists():
+        raise UserError(f"{words}: no such file; {path.name} is of no use without the words that its softmax predicts")
+    vocabulary = LmVocabulary.read(words)
+    with torch.device("meta"):
+        expected = LanguageModel(bilm=BiLM(options), vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
+    check_shapes(expected, weights, path)
+    return InitialWeights(weights, vocabulary)
+
+
+def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """See that weights are those of a model.
+
+    Raises:
+        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of another kind of
+            numbers, or not finite.
+    """
+    expected = model.state_dict()
+    for name, value in expected.items():
+        shape = tuple(value.shape)
+        if name not in weights:
+            raise UserError(f"{path}: weights of another model: {name} is missing")
+        if tuple(weights[name].shape) != shape:
+            found = tuple(weights[name].shape)
+            raise UserError(f"{path}: weights of another size: {name} is {found}, but this model's is {shape}")
+        if weights[name].is_floating_point() != value.is_floating_point():
+            raise UserError(f"{path}: {name} is of {weights[name].dtype}, but this model's is of {value.dtype}")
+        if not weights[name].isfinite().all():
+            raise UserError(f"{path}: {name} holds values that are not finite")
+    for name in weights:
+        if name not in expected:
+            raise UserError(f"{path}: weights of another model: this one has no {name}")
+
+
+def write_vocabulary(vocabulary: LmVocabulary, folder: Path) -> None:
+    """Write the words, one a line; without them the weights of a run are of no use."""
+    write_text(folder / VOCABULARY, "\n".join(vocabulary.words) + "\n")
+
+
+def write_bilm(model: LanguageModel, folder: Path) -> str:
+    """Write a trained biLM in the published layout and its softmax, all as float16.
+
+    Returns:
+        the digest of the biLM that a task reads from ``folder``.
+    """
+    model.bilm.save(folder, dtype="float16")
+    parts = {name: model.get_parameter(name).detach().cpu().half() for name in _PARTS}
+    write_tensors(folder / SOFTMAX, parts, "the softmax")
+    return BiLM.load(folder).digest

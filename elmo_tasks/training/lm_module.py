@@ -1,0 +1,68 @@
+"""The training loop body of a biLM: several processes, a state carried from window to window, a new softmax first."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from elmo_tasks.metrics.base import Summable
+from elmo_tasks.models.base import Stateful
+from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.training.module import TaskModule
+
+
+class LanguageModelModule(TaskModule):
+    """Trains a biLM (see :class:`~elmo_tasks.training.module.TaskModule`), on one process or several."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        loss = self.model.loss(self.model(batch), batch)
+        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=self.trainer.world_size > 1)
+        return loss
+
+    def on_train_start(self) -> None:
+        if self.trainer.world_size > 1:  # else every process would drop out the same units
+            torch.manual_seed(torch.initial_seed() + self.global_rank)
+
+    def on_validation_epoch_end(self) -> None:
+        if self.trainer.world_size > 1 and isinstance(self.metric, Summable):
+            own = torch.tensor(self.metric.sums, dtype=torch.float64, device=self.device)
+            self.metric.sums = self._gathered(own).sum(dim=0).tolist()
+        super().on_validation_epoch_end()
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        assert isinstance(self.model, Stateful)
+        carried = self.model.carried
+        checkpoint["carried"] = carried and [tuple(map(self._rows_of_all_processes, pair)) for pair in carried]
+        checkpoint["rng"] = self.model.rng.get_state()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        assert isinstance(self.model, Stateful)
+        carried, rank, n = checkpoint["carried"], self.global_rank, self.trainer.world_size
+        self.model.carried = carried and [tuple(part.chunk(n, dim=1)[rank] for part in pair) for pair in carried]
+        self.model.rng.set_state(checkpoint["rng"])
+
+    def _rows_of_all_processes(self, part: Tensor) -> Tensor:
+        """The rows of all processes side by side; every process must ask."""
+        if self.trainer.world_size == 1:
+            return part
+        return torch.cat(list(self._gathered(part.to(self.device))), dim=1)
+
+    def _gathered(self, part: Tensor) -> Tensor:
+        """The tensors of all processes, stacked."""
+        gathered = self.all_gather(part)
+        assert isinstance(gathered, Tensor)
+        return gathered
+
+
+class SoftmaxFirst(pl.Callback):
+    """Keeps the biLM as it is for some epochs, while a new softmax is trained on it; then both are trained."""
+
+    def __init__(self, n_epochs: int) -> None:
+        self.n_epochs = n_epochs
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        model = cast(LanguageModel, pl_module.model)
+        model.bilm.requires_grad_(trainer.current_epoch >= self.n_epochs)  # always: a run may be resumed in an epoch

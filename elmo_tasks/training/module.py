@@ -1,0 +1,139 @@
+"""The training loop body of every task model: its loss with the ELMo penalty, its metric, its optimizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.base import Metric
+from elmo_tasks.models.base import TaskModel
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+
+class TaskModule(pl.LightningModule):
+    """Trains a task model (see ``models/base.py``).
+
+    Args:
+        model: the task model; if it has an ``elmo``, its penalty is added to the training loss (equation in
+            section 3.1 of the paper: lambda times the squared scalars).
+        metric: scores plain predictions against plain gold.
+        optimizer: makes the optimizer from the trainable parameters.
+        schedule: of the learning rate: None leaves it alone, ``linear`` lets it fall to zero over the run, ``halve``
+            halves it after each epoch without a better dev score, ``decay`` takes a thousandth of it after every
+            hundred updates (Lee et al., 2017).
+        max_steps: updates after which the run ends, for ``linear``; -1 for no bound.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: TaskModel,
+        metric: Metric,
+        optimizer: OptimizerFactory,
+        schedule: str | None = None,
+        max_steps: int = -1,
+    ) -> None:
+        super().__init__()
+        self.schedule, self.max_steps = schedule, max_steps
+        self.model = model
+        self.metric = metric
+        self.make_optimizer = optimizer
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        loss = self.model.loss(self.model(batch), batch)
+        self.log("train/loss", loss.detach(), prog_bar=True)
+        elmo = getattr(self.model, "elmo", None)
+        return loss if elmo is None else loss + elmo.penalty()
+
+    def mixes(self) -> dict[str, Any]:
+        """The weights s and gamma of ELMo's mix, by place; empty for a model without ELMo."""
+        elmo = getattr(self.model, "elmo", None)
+        return {} if elmo is None else elmo.weights()
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Any,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip by norm; a gradient that is not finite never reaches the weights.
+
+        Raises:
+            UserError: for such a gradient (of all processes, where there are several).
+        """
+        weights = [p for group in optimizer.param_groups for p in group["params"]]
+        norm = nn.utils.clip_grad_norm_(weights, math.inf if gradient_clip_val is None else gradient_clip_val)
+        if self.trainer.scaler is None and not bool(norm.isfinite()):  # a scaler passes over them itself
+            raise self._broken("the gradient")
+
+    def _broken(self, what: str) -> UserError:
+        return UserError(
+            f"{what} is not finite after {self.trainer.global_step:,} updates: training has diverged; "
+            "lower task.optimizer.lr or task.training.grad_norm"
+        )
+
+    def on_validation_epoch_start(self) -> None:
+        if not all(bool(p.isfinite().all()) for p in self.parameters()):
+            raise self._broken("a weight")
+        self.metric.reset()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        self.metric.update(self.model.decode(self.model(batch), batch), batch.gold)
+
+    def on_validation_epoch_end(self) -> None:
+        for name, value in self.metric.compute().items():
+            self.log(f"dev/{name}", value, prog_bar=name == self.metric.name)
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
+        for place, weights in self.mixes().items():
+            self.log(f"elmo/{place}/gamma", weights["gamma"])
+            for layer, s in enumerate(weights["s"]):
+                self.log(f"elmo/{place}/s_{layer}", s)
+
+    def on_train_epoch_end(self) -> None:
+        """Halve the learning rate before the state is saved; Lightning does so after it, and never when it resumes."""
+        schedule = self.lr_schedulers()
+        if isinstance(schedule, ReduceLROnPlateau):
+            schedule.step(self.trainer.callback_metrics[f"dev/{self.metric.name}"])
+
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        """One step of a schedule, but of the one that :meth:`on_train_epoch_end` steps."""
+        if not isinstance(scheduler, ReduceLROnPlateau):
+            super().lr_scheduler_step(scheduler, metric)
+
+    def configure_optimizers(self) -> Any:
+        optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+        schedule: torch.optim.lr_scheduler.LRScheduler
+        if self.schedule == "linear":
+            steps = int(self.trainer.estimated_stepping_batches)
+            steps = min(steps, self.max_steps) if self.max_steps >= 0 else steps
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        if self.schedule == "decay":
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.999 ** (step // 100))
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        if self.schedule == "halve":
+            mode: Literal["min", "max"] = "max" if self.metric.higher_is_better else "min"
+            schedule = ReduceLROnPlateau(optimizer, mode, factor=0.5, patience=0, threshold=0.0)  # any better is better
+            monitor = f"dev/{self.metric.name}"
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "monitor": monitor}}
+        return optimizer
+
+
+@torch.no_grad()
+def score(model: TaskModel, metric: Metric, batches: Iterable[Any]) -> dict[str, float]:
+    """Scores of a model over all of ``batches``, in evaluation mode and full precision."""
+    model.eval()
+    metric.reset()
+    device = next(model.parameters()).device
+    for batch in batches:
+        batch = batch.to(device)
+        metric.update(model.decode(model(batch), batch), batch.gold)
+    return metric.compute()

@@ -1,0 +1,102 @@
+"""A model trained by several processes: how many there are, which one this is, and what cannot be shared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+
+from elmo_tasks.errors import UserError, shortened
+
+
+def devices_of(cfg: dict[str, Any]) -> dict[str, Any]:
+    """Where a trainer runs."""
+    return {key: cfg["trainer"][key] for key in ("accelerator", "devices", "num_nodes")}
+
+
+class Processes(NamedTuple):
+    """How many processes train together, and which of them this is."""
+
+    n: int
+    rank: int
+
+
+def count_processes(cfg: dict[str, Any]) -> Processes:
+    """The processes that ``trainer.devices`` and ``trainer.num_nodes`` ask for, as Lightning counts them.
+
+    Raises:
+        UserError: if the machine has not got them.
+    """
+    if cfg["trainer"]["devices"] == cfg["trainer"]["num_nodes"] == 1:
+        return Processes(1, 0)
+    try:
+        trainer = pl.Trainer(**devices_of(cfg), logger=False, enable_progress_bar=False, enable_checkpointing=False)
+    except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
+        asked = f"trainer.devices={cfg['trainer']['devices']} with trainer.accelerator={cfg['trainer']['accelerator']}"
+        raise UserError(f"{asked}: {shortened(str(error), 200)}") from error
+    return Processes(trainer.world_size, trainer.global_rank)
+
+
+def one_process(cfg: dict[str, Any]) -> None:
+    """See that a run asks for one process.
+
+    Raises:
+        UserError: if it asks for several.
+    """
+    if count_processes(cfg).n > 1:
+        raise UserError(
+            f"trainer.devices={cfg['trainer']['devices']}: task={cfg['task']['name']} needs one device alone"
+        )
+
+
+def share_items(cfg: dict[str, Any], *, documents: bool) -> Processes:
+    """The processes that share the items of a supervised task's batches.
+
+    Args:
+        cfg: the checked configuration.
+        documents: whether a batch is one document, which cannot be shared.
+
+    Raises:
+        UserError: if the batches cannot be shared, or if the run is one of a sweep.
+    """
+    processes, asked = count_processes(cfg), f"trainer.devices={cfg['trainer']['devices']}"
+    if processes.n == 1:
+        return processes
+    _refuse_sweep(asked)
+    if documents:
+        raise UserError(
+            f"{asked}: a batch of task={cfg['task']['name']} is one document, which several devices cannot share; "
+            "run its seeds side by side"
+        )
+    if cfg["elmo"]["layer_norm"] and cfg["elmo"]["placement"] != "none":
+        raise UserError(
+            f"{asked}: elmo.layer_norm=true normalises over a whole batch, of which each device would see its rows "
+            "alone; train on one device, or set elmo.layer_norm=false"
+        )
+    return processes
+
+
+def share_batch(cfg: dict[str, Any], batch_size: int) -> Processes:
+    """The processes that share the rows of a batch.
+
+    Raises:
+        UserError: if the rows cannot be shared evenly, or if the run is one of a sweep.
+    """
+    processes, asked = count_processes(cfg), f"trainer.devices={cfg['trainer']['devices']}"
+    if processes.n == 1:
+        return processes
+    _refuse_sweep(asked)
+    if batch_size % processes.n:
+        raise UserError(
+            f"{asked}: task.data.batch_size={batch_size} rows cannot be shared evenly by {processes.n} processes; "
+            f"set a multiple of {processes.n}"
+        )
+    return processes
+
+
+def _refuse_sweep(asked: str) -> None:
+    if HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise UserError(f"{asked}: the runs of a sweep (-m) train on one device each; start these one by one")

@@ -1,0 +1,95 @@
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_tasks.cli.main import COMMANDS, main
+from elmo_tasks.places import CONF, EXPERIMENTS
+
+SLOW_TO_IMPORT = {"torch", "pytorch_lightning", "datasets", "wandb", "sklearn", "matplotlib", "transformers"}
+
+
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    shown = capsys.readouterr().out
+    for name in COMMANDS:
+        assert f"  {name} " in shown
+
+
+def test_an_unknown_command_is_one_sentence() -> None:
+    with pytest.raises(SystemExit, match=r"^error: elmo-tasks: there is no command 'tran'; there are run, sweep"):
+        main(["tran"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["run", "--help"], ["table"], ["report", "--help"], ["predict", "--help"], ["evaluate", "--help"]],
+)
+def test_help_comes_within_two_seconds_and_imports_nothing_slow(arguments: list[str]) -> None:
+    program = (
+        "import sys; from elmo_tasks.cli.main import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit: pass\n"
+        "print('IMPORTED', *{name.split('.')[0] for name in sys.modules})"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2  # of the processor, not of the clock
+    imported = next(line for line in done.stdout.splitlines() if line.startswith("IMPORTED")).split()
+    assert not SLOW_TO_IMPORT & set(imported)
+
+
+def test_the_paper_is_listed_with_the_title_of_each_declaration(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["table"])
+    shown = capsys.readouterr().out
+    for path in EXPERIMENTS.glob("*.py"):
+        assert f"  {path.stem} " in shown
+    assert "table2     Table 2: all layers of the biLM against its last one" in shown
+
+
+def test_a_table_that_does_not_exist_names_the_others() -> None:
+    with pytest.raises(SystemExit, match=r"^error: elmo-tasks table: there is no 'table9'; there are .*table1, table2"):
+        main(["table", "table9"])
+
+
+def test_a_table_tells_what_is_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["table", "table3", "tasks=ner,snli", "seeds=1", f"rows={tmp_path}", "--missing"])
+    assert not ended.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith("python run.py data=local task=snli") for line in lines)
+
+
+@pytest.mark.parametrize("group", ["task", "bilm", "words", "data", "trainer", "logger", "scale", "elmo"])
+def test_the_help_of_run_has_every_choice_and_key_of_a_group(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--help"])
+    shown = capsys.readouterr().out
+    line = next(line for line in shown.splitlines() if line.startswith(f"  {group}="))
+    assert {path.stem for path in (CONF / group).glob("*.yaml")} == set(line.split("=", 1)[1].replace("|", " ").split())
+    assert f"\n  {group}.name" in shown or group in ("trainer", "elmo")
+
+
+def test_the_help_of_run_explains_the_keys_of_the_task_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "task=coref", "--help"])
+    shown = capsys.readouterr().out
+    assert "task.model.max_span_width" in shown
+    assert "task.reader.phrases" not in shown
+    assert "# true: an error unless there are CoNLL-2012's 2,802, 343 and 348 documents" in shown
+
+
+def test_every_key_of_the_composed_configuration_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    main(["run", "--help"])
+    shown = capsys.readouterr().out
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = OmegaConf.to_container(compose("config"), resolve=False)
+    assert isinstance(cfg, dict)
+    for group, section in cfg.items():
+        for key in section if isinstance(section, dict) else ():
+            if key not in ("sizes", "_target_"):
+                assert f"  {group}.{key}" in shown, f"{group}.{key}"

@@ -1,0 +1,55 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_tasks.cli.sweep import differing, show
+
+REPO = Path(__file__).parents[2]
+SMALL = ["elmo.placement=none", "words=random", "data.fraction=0.1", "trainer.max_epochs=1", "trainer.progress=false"]
+
+
+def elmo_tasks(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = f"from elmo_tasks.cli.main import main; main({[*arguments]!r})"
+    environment = os.environ | {"PYTHONPATH": str(REPO), "COLUMNS": "100"}
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_the_keys_that_differ_are_those_with_more_than_one_value() -> None:
+    cells = [{"task": "ner", "seed": "1"}, {"task": "ner", "seed": "2"}, {"task": "ner", "seed": "2", "test": "true"}]
+    assert differing(cells) == ["seed", "test"]
+
+
+def test_the_table_has_a_line_for_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    show(
+        [
+            {"number": 0, "overrides": ["task=ner", "seed=1"], "score": 12.345, "error": None},
+            {"number": 1, "overrides": ["task=ner", "seed=2"], "score": None, "error": "no such file"},
+        ]
+    )
+    shown = capsys.readouterr().out
+    assert re.search(r"1 +│ +12\.35", shown) or re.search(r"1 +│ +12\.34", shown)
+    assert re.search(r"2 +│ +failed", shown)
+    assert "task=ner seed=2: no such file" in shown
+    assert "│ ner" not in shown
+
+
+@pytest.mark.slow
+def test_a_bad_cell_is_reported_and_the_others_run(tmp_path: Path) -> None:
+    done = elmo_tasks(tmp_path, "sweep", "task=ner", *SMALL, "task.training.batch_tokens=5,16384")
+    assert done.returncode == 1
+    assert "error: an item of the train split has" in done.stderr
+    assert re.search(r"│ 5 +│ failed │", done.stdout)
+    assert re.search(r"│ 16384 +│ +\d+\.\d\d │", done.stdout)
+    assert len([*(tmp_path / "outputs" / "rows").glob("*.json")]) == 1
+
+
+@pytest.mark.slow
+def test_a_sweep_through_another_launcher_ends_with_the_same_table(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="needs the extra sweep")
+    done = elmo_tasks(tmp_path, "sweep", "hydra/launcher=joblib", "task=ner", *SMALL, "seed=1,2")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"│ [12] +│ +\d+\.\d\d │", done.stdout)) == 2

@@ -1,0 +1,145 @@
+import json
+
+import pytest
+import torch
+
+from elmo_tasks.data.coref import CorefReader
+from elmo_tasks.data.fitted import FittedData
+from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.nsmc import NsmcReader
+from elmo_tasks.data.snli import SnliReader
+from elmo_tasks.data.squad import SquadReader
+from elmo_tasks.data.srl import SrlReader
+from elmo_tasks.data.sst5 import SstReader
+from elmo_tasks.errors import UserError
+from elmo_tasks.nn.words import Vocabulary
+
+STATE = {"reader": {"types": ["LOC", "PER"]}, "words": ["a", "b"], "word_dim": 3, "update_words": True}
+
+
+def test_what_was_fitted_is_restored_from_json():
+    reader = NerReader()
+    reader.restore(STATE["reader"])
+    fitted = FittedData(reader, Vocabulary(["a", "b"]), torch.ones(4, 3), update_words=True)
+    assert json.loads(json.dumps(fitted.to_json())) == STATE
+    again = FittedData.restore(NerReader(), STATE)
+    assert again.to_json() == STATE
+    parts = again.model_parts()
+    assert parts["tags"] == fitted.model_parts()["tags"] == reader.tags
+    assert parts["words"].weight.shape == (4, 3)
+    assert parts["words"].weight.requires_grad
+    assert again.text([["b", "?"]]).word_ids.tolist() == [[3, 1]]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [],
+        {},
+        STATE | {"more": 1},
+        {key: value for key, value in STATE.items() if key != "words"},
+        STATE | {"words": ["a", "a"]},
+        STATE | {"words": ["a", 1]},
+        STATE | {"words": "ab"},
+        STATE | {"word_dim": -1},
+        STATE | {"word_dim": 10**9},
+        STATE | {"word_dim": True},
+        STATE | {"update_words": 1},
+        STATE | {"reader": {}},
+        STATE | {"reader": {"types": "LOC"}},
+        STATE | {"reader": {"types": [1]}},
+        STATE | {"reader": {"types": [], "tags": []}},
+    ],
+)
+def test_what_is_no_such_state_is_refused_in_a_sentence(state):
+    with pytest.raises(UserError) as error:
+        FittedData.restore(NerReader(), state)
+    assert len(str(error.value)) < 300
+
+
+READERS = {
+    "sst5": SstReader(phrases=False),
+    "nsmc": NsmcReader(),
+    "ner": NerReader(),
+    "snli": SnliReader(),
+    "squad": SquadReader(max_tokens=10),
+    "srl": SrlReader(max_training_tokens=100),
+    "coref": CorefReader(max_training_sentences=3),
+}
+READERS["srl"].restore({"labels": ["ARG0", "V"], "verbs": ["sat", "saw"]})
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "texts"),
+    [
+        ("sst5", {"text": "It's fine."}, [["It", "'s", "fine", "."]]),
+        ("sst5", {"text": ["It's", "fine"]}, [["It's", "fine"]]),
+        ("nsmc", {"text": "좋다ㅋㅋ!!!!!"}, [["좋다ㅋㅋ", "!!!"]]),
+        ("ner", {"tokens": ["Ann", "left"]}, [["Ann", "left"]]),
+        ("snli", {"hypothesis": "A man.", "premise": ["Two", "men"]}, [["Two", "men"], ["A", "man", "."]]),
+        ("squad", {"question": "Who?", "context": "Ann-Lee did."}, [["Who", "?"], ["Ann", "-", "Lee", "did", "."]]),
+        ("srl", {"tokens": "She sat"}, [["She", "sat"]]),
+        ("coref", {"sentences": ["Ann left.", ["She", "did"]]}, [["Ann", "left", "."], ["She", "did"]]),
+    ],
+)
+def test_a_users_input_becomes_an_item(task, fields, texts):
+    reader = READERS[task]
+    assert reader.texts(reader.from_json(fields, "input 1")) == texts
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "said"),
+    [
+        ("sst5", {}, r"expected the fields text \(a text\); found nothing"),
+        ("sst5", {"text": "a", "label": 1}, r"expected the fields .*; found text, label"),
+        ("sst5", {"text": ""}, "an empty sentence"),
+        ("sst5", {"text": ["a", ""]}, "an empty token"),
+        ("sst5", {"text": 5}, r"text must be a text or a list of tokens, found 5"),
+        ("ner", {"tokens": [["a"]]}, "tokens must be a text or a list of tokens"),
+        ("snli", {"premise": "a"}, "expected the fields premise .*, hypothesis"),
+        ("squad", {"context": "a", "question": ["a"]}, r"question must be a text, found \['a'\]"),
+        ("squad", {"context": "a " * 11, "question": "a"}, r"context has 11 tokens; set task\.reader\.too_long"),
+        ("srl", {"tokens": "a b", "predicates": [2]}, r"predicates must be a list of whole numbers from 0 to 1"),
+        ("srl", {"tokens": "a b", "predicates": [True]}, r"predicates must be"),
+        ("srl", {"tokens": "a b", "predicates": None}, r"predicates must be"),
+        ("srl", {"tokens": "a b"}, "no predicate was found; name the places"),
+        ("coref", {"sentences": []}, "sentences must be a list of one or more"),
+        ("coref", {"sentences": ["a", 1]}, "sentence 1 must be a text or a list of tokens, found 1"),
+        ("coref", {"sentences": ["a"], "speakers": ["x", "y"]}, "speakers must be a list of 1 names"),
+        ("coref", {"sentences": ["a"], "genre": 1}, "genre must be a text, found 1"),
+    ],
+)
+def test_bad_input_is_refused_by_its_name(task, fields, said):
+    with pytest.raises(UserError, match=f"^input 1.*{said}"):
+        READERS[task].from_json(fields, "input 1")
+
+
+def test_verbs_are_words_that_are_predicates_more_often_than_not_or_those_that_are_named():
+    reader = READERS["srl"]
+    assert reader.from_json({"tokens": "She SAT and saw"}, "").gold["predicates"] == [1, 3]
+    assert reader.from_json({"tokens": "She sat", "predicates": [0, 0]}, "").gold["predicates"] == [0]
+
+
+def test_speakers_are_those_of_sentences():
+    item = READERS["coref"].from_json({"sentences": ["a b", "c"], "speakers": ["x", "y"], "genre": "nw"}, "")
+    assert (item.speakers, item.genre) == (["x", "x", "y"], "nw")
+
+
+def test_predictions_are_said_in_words():
+    assert READERS["sst5"].to_json(READERS["sst5"].from_json({"text": "a"}, ""), 4) == {"label": "very positive"}
+    assert READERS["nsmc"].to_json(READERS["nsmc"].from_json({"text": "a"}, ""), 0) == {"label": "negative"}
+    pair = READERS["snli"].from_json({"premise": "a", "hypothesis": "b"}, "")
+    assert READERS["snli"].to_json(pair, 2) == {"label": "contradiction"}
+    item = READERS["ner"].from_json({"tokens": "Ann Lee left"}, "")
+    assert READERS["ner"].to_json(item, ["B-PER", "I-PER", "O"])["entities"] == [
+        {"text": "Ann Lee", "type": "PER", "start": 0, "stop": 2}
+    ]
+    item = READERS["srl"].from_json({"tokens": "She sat"}, "")
+    (frame,) = READERS["srl"].to_json(item, [["B-ARG0", "B-V"]])["frames"]
+    assert (frame["predicate"], frame["place"]) == ("sat", 1)
+    assert frame["arguments"][0] == {"label": "ARG0", "text": "She", "start": 0, "stop": 1}
+    item = READERS["coref"].from_json({"sentences": ["Ann left.", "She did"]}, "")
+    assert READERS["coref"].to_json(item, [[(3, 4), (0, 1)]])["clusters"] == [
+        [{"text": "Ann", "start": 0, "stop": 1}, {"text": "She", "start": 3, "stop": 4}]
+    ]

@@ -1,0 +1,83 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from elmo_tasks.render.sections import markdown_document, renew
+from elmo_tasks.report import sections
+from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.tables.command import execute
+from elmo_tasks.tables.request import read_request
+from experiments import readme
+from experiments.claims import CLAIMS
+
+REPO = Path(__file__).parents[2]
+RESULTS = (REPO / "docs" / "results.md").read_text("utf-8")
+
+
+def test_the_results_are_those_of_the_committed_rows() -> None:
+    rows = REPO / "experiments" / "rows"
+    text = markdown_document(sections(read_rows([rows]))).replace(str(rows), "experiments/rows")
+    assert renew(RESULTS, text) == RESULTS
+
+
+def test_the_verdicts_are_those_of_the_committed_rows(tmp_path: Path) -> None:
+    copy = tmp_path / "results.md"
+    copy.write_text(RESULTS, "utf-8")
+    request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
+    assert execute((CLAIMS,), request) == 0
+    renewed = copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows")
+    assert renewed == RESULTS
+
+
+def test_the_table_and_the_chart_of_readme_are_those_of_the_committed_rows() -> None:
+    """Renewed by: python -m experiments.readme --into README.md --figure docs/gains.svg."""
+    text = (REPO / "README.md").read_text("utf-8")
+    assert renew(text, readme.table(), "gains") == text
+    assert readme.figure() == (REPO / "docs" / "gains.svg").read_text("utf-8")
+
+
+def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
+    records = REPO / "experiments" / "bilm_mini"
+    first = [line.split(",") for line in (records / "first_run_dev.csv").read_text().splitlines()[1:]]
+    second, third = (json.loads((records / f"{name}_run.json").read_text()) for name in ("second", "third"))
+    assert_curve(card, [float(line[1]) for line in first], second)
+    assert_curve(card, [], third)
+    assert_final(card, third)
+
+
+def test_the_card_of_the_bundled_bilm_gives_its_perplexities_by_kind_of_text() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
+    rows = [json.loads(path.read_text()) for path in (REPO / "experiments" / "rows").glob("lm-local-cpu-mini-*.json")]
+    by_text = {row["config"]["task"]["lm"]["text"]: row for row in rows}
+    for text, corpus in {"snli": "SNLI", "sst5": "SST-5", "ner": "CoNLL-2003", "squad": "SQuAD"}.items():
+        before, after = (
+            by_text[text]["language_model"]["before"]["perplexity"],
+            by_text[text]["scores"]["dev"]["perplexity"],
+        )
+        assert f"({corpus}) | {before:.1f} | {after:.1f} |" in card
+
+
+def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
+    first, second = (
+        json.loads((REPO / "experiments" / "bilm_mini_ko" / f"{name}_run.json").read_text())
+        for name in ("first", "second")
+    )
+    assert_curve(card, [point["dev"]["perplexity"] for point in first["curve"]], second)
+    assert_final(card, second)
+
+
+def assert_curve(card: str, before: list[float], row: dict[str, Any]) -> None:
+    curve = before + [point["dev"]["perplexity"] for point in row["curve"]]
+    assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card
+
+
+def assert_final(card: str, row: dict[str, Any]) -> None:
+    final = row["scores"]["dev"]
+    assert f"forward {final['forward']:.1f}, backward {final['backward']:.1f}, mean {final['perplexity']:.1f}" in card
+
+
+def test_the_bundled_weights_stay_small() -> None:
+    files = (REPO / "elmo_tasks" / "bundled" / "bilm").rglob("*")
+    assert sum(path.stat().st_size for path in files) < 30e6

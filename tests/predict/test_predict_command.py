@@ -1,0 +1,128 @@
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elmo_tasks.cli.main import main
+from elmo_tasks.places import BUNDLED
+from elmo_tasks.predict.readable import readable
+
+Finished = Callable[..., Path]
+NER = {"tokens": ["Anna", "Berg", "left"], "tags": [], "entities": [{"type": "PER", "start": 0, "stop": 2}]}
+FRAME = {"predicate": "left", "arguments": [{"label": "ARG0", "text": "Anna"}, {"label": "V", "text": "left"}]}
+
+
+@pytest.mark.parametrize(
+    ("prediction", "expected"),
+    [
+        (NER, "[PER Anna Berg] left"),
+        ({"tokens": ["a", "b"], "tags": ["DT", "NN"]}, "a/DT b/NN"),
+        ({"text": "so so", "label": "neutral"}, "neutral\tso so"),
+        ({"premise": ["a", "b"], "hypothesis": "c", "label": "entailment"}, "entailment\ta b\tc"),
+        ({"context": "In Rome.", "question": "Where?", "answer": "Rome"}, "Rome\tIn Rome.\tWhere?"),
+        ({"tokens": ["Anna", "left"], "frames": [FRAME]}, "Anna left\n  left: [ARG0 Anna] [V left]"),
+        ({"tokens": [], "clusters": [[{"text": "Anna"}, {"text": "she"}]]}, "clusters:\n  1: Anna | she"),
+        ({"tokens": [], "clusters": []}, "no clusters"),
+    ],
+)
+def test_a_prediction_is_readable(prediction: dict, expected: str) -> None:
+    assert readable(prediction) == expected
+
+
+def test_a_file_of_sentences_is_tagged(finished: Finished, tmp_path: Path, capsys) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Anna lives in Berlin.\nIt rains .\n")
+    main(["predict", str(finished("ner")), "--text", str(text)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].replace("[", "").replace("]", "").endswith("Berlin .")
+
+
+def test_json_lines_go_in_and_come_out(finished: Finished, tmp_path: Path, capsys) -> None:
+    text = tmp_path / "items.jsonl"
+    text.write_text('{"tokens": ["Anna", "sings"]}\n\n{"tokens": "It rains ."}\n')
+    main(["predict", str(finished("ner")), "--text", str(text), "--json"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["tokens"] for one in found] == [["Anna", "sings"], ["It", "rains", "."]]
+    assert all(len(one["tags"]) == len(one["tokens"]) for one in found)
+
+
+def test_standard_input_is_read_and_tokens_can_be_given(finished: Finished, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("A do-it-yourself film .\n"))
+    main(["predict", str(finished("sst5")), "--tokenized", "--json"])
+    (found,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert found["text"] == ["A", "do-it-yourself", "film", "."]
+    assert isinstance(found["label"], str)
+
+
+def test_a_bad_line_is_named(finished: Finished, tmp_path: Path, capsys) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Anna sings .\n\nPaul too .\n")
+    with pytest.raises(SystemExit, match=rf"^error: {text}:2: tokens"):
+        main(["predict", str(finished("ner")), "--text", str(text)])
+    assert not capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"^error: 1 of 3 items skipped$"):
+        main(["predict", str(finished("ner")), "--text", str(text), "--keep-going"])
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 2
+    assert shown.err.startswith(f"skipped: {text}:2: tokens")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "not JSON"), ("[1]", "expected a JSON object"), ('{"words": "a"}', "expected the fields tokens")],
+)
+def test_a_line_that_is_no_item_is_named(finished: Finished, tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(content + "\n")
+    with pytest.raises(SystemExit, match=rf"^error: .*items\.jsonl:1: {message}"):
+        main(["predict", str(finished("ner")), "--text", str(path)])
+
+
+def test_an_empty_file_is_an_error(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(SystemExit, match=r"empty\.txt: no item in it$"):
+        main(["predict", str(finished("ner")), "--text", str(tmp_path / "empty.txt")])
+
+
+@pytest.mark.slow
+def test_fields_are_separated_by_tabs_and_documents_by_empty_lines(finished: Finished, tmp_path: Path, capsys) -> None:
+    pairs, paragraphs, documents = (tmp_path / f"{name}.txt" for name in ("pairs", "paragraphs", "documents"))
+    pairs.write_text("A man sleeps.\tA man is awake.\n")
+    paragraphs.write_text("The bank opened in Oslo.\tWhere did the bank open?\n")
+    documents.write_text("Anna came .\nShe sat .\n\nPaul left .\n")
+    main(["predict", str(finished("snli")), "--text", str(pairs), "--json"])
+    assert json.loads(capsys.readouterr().out)["label"] in ("entailment", "neutral", "contradiction")
+    main(["predict", str(finished("squad")), "--text", str(paragraphs), "--json"])
+    assert json.loads(capsys.readouterr().out)["answer"] in paragraphs.read_text()
+    main(["predict", str(finished("coref")), "--text", str(documents), "--json"])
+    found = [json.loads(line)["tokens"] for line in capsys.readouterr().out.splitlines()]
+    assert found == [["Anna", "came", ".", "She", "sat", "."], ["Paul", "left", "."]]
+    pairs.write_text("A man sleeps.\n")
+    with pytest.raises(SystemExit, match=r"pairs\.txt:1: expected premise and hypothesis with a tab between"):
+        main(["predict", str(finished("snli")), "--text", str(pairs)])
+
+
+def test_a_file_is_scored_and_the_scores_are_written(finished: Finished, tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = finished("ner")
+    main(["evaluate", str(folder), "--file", str(BUNDLED / "sample" / "conll2003" / "eng.testb")])
+    (written,) = tmp_path.glob("evaluation/*/scores.json")
+    about = json.loads(written.read_text())
+    assert about["run_id"] == folder.name
+    assert f"f1 {about['scores']['f1']:.2f}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_files_of_the_official_scorer_are_written(finished: Finished, tmp_path: Path) -> None:
+    file = BUNDLED / "sample" / "srl" / "test.conll"
+    main(["evaluate", str(finished("srl")), "--file", str(file), "--out", str(tmp_path / "here")])
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"gold.props", "predicted.props", "scores.json"}
+
+
+def test_a_file_with_an_unknown_label_is_one_sentence(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "bad.conll").write_text("Anna B-PERSON\nsings O\n")
+    with pytest.raises(SystemExit, match=r"^error: .*bad\.conll:1: .*PERSON"):
+        main(["evaluate", str(finished("ner")), "--file", str(tmp_path / "bad.conll")])

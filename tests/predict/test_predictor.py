@@ -1,0 +1,138 @@
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks import load_run
+from elmo_tasks.assembly import build_data
+from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
+
+Finished = Callable[..., Path]
+
+SLOW = ("squad", "srl", "coref", "snli", "pos", "nsmc")
+TASKS = ["ner", "sst5", *(pytest.param(task, marks=pytest.mark.slow) for task in SLOW)]
+DEV = {
+    "ner": "conll2003/eng.testa",
+    "sst5": "sst/dev.txt",
+    "snli": "snli/snli_1.0_dev.jsonl",
+    "squad": "squad/dev-v1.1.json",
+    "srl": "srl/dev.conll",
+    "coref": "coref/dev.conll",
+    "nsmc": "nsmc/ratings_dev.txt",
+    "pos": "ptb",
+}
+
+
+def row_of(folder: Path) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads((folder.parents[1] / "rows" / f"{folder.name}.json").read_text())
+    return row
+
+
+def without_gold(predictor: Any, item: Any) -> Mapping[str, Any]:
+    """The item as a user would give it: the tokens that the run read, or the raw text where offsets count."""
+    fields = predictor.required_fields
+    if fields == ["context", "question"]:
+        return {"context": item.paragraph.context, "question": " ".join(item.question)}
+    if fields == ["sentences"]:
+        starts = [0]
+        for sentence in item.sentences:
+            starts.append(starts[-1] + len(sentence))
+        speakers = [item.speakers[start] for start in starts[:-1]]
+        return {"sentences": item.sentences, "genre": item.genre, "speakers": speakers}
+    found = dict(zip(fields, predictor.reader.texts(item), strict=True))
+    return found | ({"predicates": item.gold["predicates"]} if "predicates" in predictor.reader.fields else {})
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_scores_what_the_run_scored(finished: Finished, task: str) -> None:
+    folder = finished(task)
+    result = load_run(folder).evaluate(BUNDLED / "sample" / DEV[task], "dev")
+    row = row_of(folder)
+    assert result.scores == pytest.approx(row["scores"]["dev"], abs=1e-9)
+    assert result.n_items == row["data"]["items"]["dev"]["used"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_gold_it_predicts_what_the_run_predicted(finished: Finished, task: str) -> None:
+    predictor = load_run(finished(task))
+    items = predictor.reader.read_file(BUNDLED / "sample" / DEV[task], "dev")[:40]
+    expected = [
+        predictor.reader.to_json(item, prediction)
+        for item, prediction in zip(items, predictor._decode(items), strict=True)
+    ]
+    found = predictor.predict([without_gold(predictor, item) for item in items])
+    for one, other in zip(found, expected, strict=True):
+        assert one is not None
+        assert {key: one[key] for key in other} == other
+
+
+@pytest.mark.parametrize("placement", ["none", "both"])
+def test_a_moved_folder_is_enough(finished: Finished, placement: str, tmp_path: Path, monkeypatch: Any) -> None:
+    folder = finished("ner", f"elmo.placement={placement}")
+    moved = tmp_path / "elsewhere" / "model"
+    shutil.copytree(folder, moved)
+    items = [{"tokens": "Anna Berg lives in Berlin ."}, {"tokens": ["The", "bank", "."]}]
+    expected = load_run(folder).predict(items)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("elmo_tasks.assembly.build_data", None)
+    assert load_run(moved).predict(items) == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+
+
+def test_order_and_company_change_no_prediction(finished: Finished) -> None:
+    predictor = load_run(finished("ner"))
+    items = [{"tokens": text} for text in ("Anna met Paul in Rome .", "Rain .", "The Bank of Norway closed .")]
+    together = predictor.predict(items)
+    assert [predictor.predict([item])[0] for item in items] == together
+    assert predictor.predict(items[::-1]) == together[::-1]
+
+
+def test_a_bad_item_is_named_or_given_to_the_caller(finished: Finished) -> None:
+    predictor = load_run(finished("ner"))
+    items: list[dict[str, Any]] = [{"tokens": "Anna sings ."}, {"tokens": ""}, {"text": "x"}, {"tokens": "Paul ."}]
+    with pytest.raises(UserError, match=r"^item 2: tokens"):
+        predictor.predict(items)
+    bad: dict[int, str] = {}
+    found = predictor.predict(items, on_error=lambda place, error: bad.update({place: str(error)}))
+    assert [prediction is None for prediction in found] == [False, True, True, False]
+    assert sorted(bad) == [1, 2]
+    assert bad[2].startswith("item 3: expected the fields tokens")
+
+
+def test_an_item_that_is_too_long_is_named(finished: Finished) -> None:
+    predictor = load_run(finished("ner"))
+    with pytest.raises(UserError, match=r"^item 1: 20,000 tokens; this run reads at most 16,384 at a time$"):
+        predictor.predict([{"tokens": ["word"] * 20_000}])
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "run.json", "fitted.json"])
+def test_an_incomplete_folder_is_one_sentence(finished: Finished, name: str, tmp_path: Path) -> None:
+    shutil.copytree(finished("ner"), tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    with pytest.raises(UserError, match=name.replace(".", r"\.")):
+        load_run(tmp_path / "run")
+
+
+def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere: no such folder; expected that of a finished run"):
+        load_run(tmp_path / "nowhere")
+
+
+def test_weights_of_another_run_are_refused(finished: Finished, tmp_path: Path) -> None:
+    shutil.copytree(finished("ner"), tmp_path / "run")
+    shutil.copy(finished("sst5") / "model.safetensors", tmp_path / "run" / "model.safetensors")
+    with pytest.raises(UserError, match=r"model\.safetensors: not the weights of run ner-"):
+        load_run(tmp_path / "run")
+
+
+def test_the_data_are_those_of_the_run(finished: Finished) -> None:
+    """The oracle: the run's own data, read anew with their gold."""
+    predictor = load_run(finished("sst5"))
+    data: Any = build_data(predictor.run.config)
+    data.read()
+    assert predictor.reader.state() == data.reader.state()
+    assert predictor.run.fitted.vocabulary.words == data.fitted.vocabulary.words

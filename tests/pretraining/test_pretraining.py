@@ -1,0 +1,224 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.data.corpus import TextFiles
+from elmo_tasks.data.lm import LmData
+from elmo_tasks.errors import UserError
+from elmo_tasks.metrics.perplexity import Perplexity
+from elmo_tasks.pretraining.__main__ import main
+from elmo_tasks.pretraining.evaluate import load
+from elmo_tasks.pretraining.pack import read_pack
+from elmo_tasks.pretraining.settings import SIZES, Settings
+from elmo_tasks.pretraining.state import INDEX, load_state
+from elmo_tasks.pretraining.train import Training
+
+CPU = torch.device("cpu")
+TINY = {"rows": 4, "window": 5, "vocabulary": 60, "min_count": 1, "samples": 10, "dropout": 0.2, "forget": 0.1}
+
+
+def settings(size, **changes):
+    return Settings(**{"size": size, **TINY, "rate": 0.02, "warm_up": 4, "epochs": 0.5} | changes)
+
+
+@pytest.fixture
+def train(pack_folder, tiny_size):
+    """Trains for some updates, or to the end."""
+
+    def train(out, n_updates=None, max_bytes=None, **changes):
+        training = Training(read_pack(pack_folder), settings(tiny_size, **changes), CPU, out, max_bytes=max_bytes)
+        if n_updates is not None:
+            stop_after(training, n_updates)
+        training.run(math.inf, log_every=7, score_every=0, save_seconds=math.inf)
+        return training
+
+    return train
+
+
+def stop_after(training, n_updates):
+    """Ends a call after some updates, as the clock does."""
+    prepared = training._prepared
+
+    def few():
+        for number, each in zip(range(n_updates), prepared(), strict=False):
+            yield each
+            if number == n_updates - 1:
+                return
+
+    training._prepared = few
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("max_bytes", [None, 30_000])
+def test_a_resumed_training_ends_in_the_same_bits(train, tmp_path, precision, max_bytes):
+    options = {"precision": precision, "max_bytes": max_bytes, "epochs": 1.3}
+    whole = train(tmp_path / "whole", **options)
+    assert whole.progress >= 1
+    done = 0
+    for n in (3, 20, whole.updates_per_epoch - 10, None):  # the third one stops in the second epoch
+        torch.manual_seed(9)
+        part = train(tmp_path / "parts", n_updates=n, **options)
+        assert part.step.updates == (done := done + n if n else whole.step.updates)
+    assert done > whole.updates_per_epoch
+    assert torch.equal(part.step.weights, whole.step.weights)
+    assert torch.equal(part.step.moments, whole.step.moments)
+    states = [load_state(tmp_path / name)[0] for name in ("whole", "parts")]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    sizes = [path.stat().st_size for path in (tmp_path / "parts").glob("state-*")]
+    assert (len(sizes) > 3 and max(sizes) <= 30_000) if max_bytes else len(sizes) == 1
+
+
+def test_training_lowers_the_perplexity_which_task_lm_finds_too(train, tmp_path, text_folder):
+    training = train(tmp_path, dropout=0.0, epochs=4.0, rate=0.03)
+    before, after = 61, training.curve[-1]["perplexity"]
+    assert after < before / 3
+    model, vocabulary = load(str(tmp_path / "bilm"))
+    text = TextFiles(root=str(text_folder), train="train-*.txt", heldout="heldout.txt")
+    data = LmData(text=text, batch_size=128, window=20, vocabulary_size=60, min_count=1, seed=1)
+    data.vocabulary = vocabulary
+    metric = Perplexity()
+    with torch.no_grad():
+        for batch in data.batches("dev"):
+            metric.update(model.decode(model(batch), batch), batch.gold)
+    assert metric.compute()["perplexity"] == pytest.approx(after, rel=0.01)  # stored as float16
+
+
+def test_time_over_stops_in_time_and_the_minutes_are_counted_over_all_calls(pack_folder, tiny_size, tmp_path):
+    own = settings(tiny_size, epochs=None, budget_minutes=0.05)  # 3 seconds
+    spent = []
+    for _ in range(9):
+        training = Training(read_pack(pack_folder), own, CPU, tmp_path)
+        done = training.run(1.2, log_every=50, score_every=0, save_seconds=math.inf)
+        spent.append(training.seconds)
+        if done:
+            break
+    assert done
+    assert len(spent) >= 2
+    assert spent[-1] == pytest.approx(3, abs=0.5)
+    assert training._rate() == 0
+
+
+def test_the_sizes_are_those_of_the_configuration():
+    folder = Path(__file__).parents[2] / "conf" / "bilm"
+    mini = OmegaConf.load(folder / "mini.yaml").options
+    for name, options in SIZES.items():
+        changes = OmegaConf.load(folder / f"{name}.yaml").options
+        raw = OmegaConf.to_container(OmegaConf.merge(mini, changes))
+        assert BiLMOptions.from_json(raw) == options
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    return status, capsys.readouterr()
+
+
+@pytest.fixture
+def flags(pack_folder, tiny_size, tmp_path):
+    given = {"pack": pack_folder, "out": tmp_path / "out", "size": tiny_size, **TINY, "epochs": 0.4, "device": "cpu"}
+    return [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, capsys):
+    folder = tmp_path / "pack"
+    status, said = run(
+        capsys, "pack", "--train", text_folder / "train-*.txt", "--heldout", text_folder / "held*.txt", "--out", folder
+    )
+    assert status == 0
+    assert "45 words" in said.out or "47 words" in said.out
+    tiny = [part for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
+    common = ["--pack", folder, "--out", tmp_path / "out", "--size", tiny_size, *tiny, "--epochs", 0.4, "--device"]
+    status, said = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
+    assert status == 0, said.err
+    assert "the budget is spent" in said.out
+    assert max(path.stat().st_size for path in tmp_path.glob("out/**/*") if path.is_file()) <= 30_000
+    assert run(capsys, "join", tmp_path / "out" / "bilm")[0] == 0
+    status, said = run(capsys, "perplexity", "--pack", folder, "--bilm", tmp_path / "out" / "bilm", "--device", "cpu")
+    assert status == 0
+    about = json.loads((tmp_path / "out" / INDEX).read_text())["about"]
+    found = float(said.out.split("perplexity ")[1].split(",")[0])
+    assert found == pytest.approx(about["curve"][-1]["perplexity"], rel=0.01)
+    assert run(capsys, "export", "--out", tmp_path / "out", "--to", tmp_path / "again")[0] == 0
+    assert BiLM.load(tmp_path / "again").digest == BiLM.load(tmp_path / "out" / "bilm").digest
+    status, said = run(capsys, "train", *common, "cpu")
+    assert "resumed after" in said.out
+    assert "the budget is spent" in said.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--rows", "0"], "--rows must be at least 1, found 0"),
+        (["--dropout", "1"], "--dropout must be from 0 to below 1, found 1.0"),
+        (["--schedule", "none"], "--schedule must be one of linear, cosine, found none"),
+        (["--budget-minutes", "3"], "either --epochs or --budget-minutes"),
+        (["--rows", "3000"], "but a window takes 15,000"),
+        (["--pack", "nowhere"], "pack.json: not the header of a pack"),
+        (["--device", "cuda"], "there is no GPU that PyTorch can use"),
+    ],
+)
+def test_bad_input_is_one_sentence(flags, capsys, changes, message):
+    status, said = run(capsys, "train", *flags, *changes)
+    assert status == 1
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path):
+    assert run(capsys, "train", *flags)[0] == 0
+    before = load_state(tmp_path / "out")[0]["weights"]
+    status, said = run(capsys, "train", *flags, "--dropout", 0.3)
+    assert status == 1
+    assert "the state of another training: its dropout is 0.2, here it is 0.3" in said.err
+    assert torch.equal(load_state(tmp_path / "out")[0]["weights"], before)
+    damaged = next((tmp_path / "out").glob("state-*"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    status, said = run(capsys, "train", *flags)
+    assert status == 1
+    assert f"{damaged.name}: damaged" in said.err
+
+
+def test_a_loss_that_is_not_finite_leaves_the_last_good_state(train, tmp_path):
+    train(tmp_path, n_updates=8)
+    before = load_state(tmp_path)
+    with pytest.raises(UserError, match=r"not finite after .* updates.*lower --rate; the last good state is kept"):
+        break_after_resuming(train, tmp_path)
+    after = load_state(tmp_path)
+    assert after[1] == before[1]
+    assert torch.equal(after[0]["weights"], before[0]["weights"])
+
+
+def break_after_resuming(train, out):
+    resume = Training._resume
+
+    def broken(self):
+        resume(self)
+        self.step.weights[5] = math.nan
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "_resume", broken)
+        train(out)
+
+
+def test_too_little_gpu_memory_is_one_sentence(flags, capsys, monkeypatch):
+    def fail(*_):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has ...")
+
+    monkeypatch.setattr("elmo_tasks.pretraining.step.TrainingStep.run", fail)
+    status, said = run(capsys, "train", *flags)
+    assert status == 1
+    assert said.err == (
+        "the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
+    )
+
+
+def test_parts_that_are_missing_are_named(tmp_path, capsys):
+    (tmp_path / "weights.hdf5.part-000-of-002").write_bytes(b"1")
+    status, said = run(capsys, "join", tmp_path)
+    assert status == 1
+    assert "weights.hdf5.part-001-of-002: missing; weights.hdf5 has 2 parts" in said.err

@@ -1,0 +1,72 @@
+"""What can change a score keeps runs apart; what cannot does not."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from elmo_tasks.rows.settings import WITHOUT_EFFECT, flat, scientific
+
+CONFIG: dict[str, Any] = {
+    "task": {"name": "snli", "files": {"train": "a"}, "hub": {"id": "x"}, "model": {"hidden": 3}},
+    "data": {"name": "local", "root": "A", "fraction": 1.0},
+    "scale": {"name": "cpu"},
+    "trainer": {"max_epochs": 3, "threads": 1, "progress": False, "val_check_interval": None},
+    "elmo": {"placement": "both", "lambda": 0.1},
+    "bilm": {"name": "mini", "options": {}, "path": None, "store": {"dir": "x", "dtype": "float16"}},
+    "words": {"name": "glove"},
+    "logger": {"name": "csv"},
+    "seed": 1,
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    config = copy.deepcopy(CONFIG)
+    part = config
+    *folders, key = path.split(".")
+    for name in folders:
+        part = part[name]
+    part[key] = value
+    return config
+
+
+@pytest.mark.parametrize("path", [*(p for p in WITHOUT_EFFECT if p.split(".")[1] in CONFIG[p.split(".")[0]]), "seed"])
+def test_what_cannot_change_a_score_is_left_out(path: str) -> None:
+    assert scientific(changed(path, "other"), "supervised") == scientific(CONFIG, "supervised")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "trainer.val_check_interval",
+        "trainer.max_epochs",
+        "trainer.new",
+        "data.fraction",
+        "elmo.lambda",
+        "bilm.name",
+        "bilm.store.dtype",
+        "task.model.hidden",
+        "words.name",
+        "scale.name",
+    ],
+)
+def test_everything_else_keeps_runs_apart(path: str) -> None:
+    assert scientific(changed(path, 7), "supervised") != scientific(CONFIG, "supervised")
+
+
+def test_a_baseline_has_no_bilm_and_no_lambda() -> None:
+    baseline = changed("elmo.placement", "none")
+    other = copy.deepcopy(baseline)
+    other["elmo"]["lambda"], other["bilm"]["name"] = 1, "original"
+    assert scientific(baseline, "supervised") == scientific(other, "supervised")
+    assert scientific(baseline, "supervised") != scientific(CONFIG, "supervised")
+
+
+def test_a_probe_reads_no_word_vectors_and_no_trainer() -> None:
+    assert scientific(changed("words.name", "x"), "sense_probe") == scientific(CONFIG, "sense_probe")
+    assert "trainer" not in scientific(CONFIG, "sense_probe")
+    assert "elmo" not in scientific(CONFIG, "language_model")
+
+
+def test_a_nested_mapping_by_dotted_key() -> None:
+    assert flat({"a": {"b": 1, "c": {}}, "d": [2]}) == {"a.b": 1, "a.c": {}, "d": [2]}

@@ -1,0 +1,119 @@
+"""``elmo-tasks store``: what it lists, removes and finds damaged."""
+
+import os
+import time
+
+import pytest
+
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.store.__main__ import main
+from elmo_tasks.store.inventory import inventory, removable
+from elmo_tasks.store.locks import folder_of_locks
+from elmo_tasks.store.store import LayerStore, TokenStore
+
+SENTENCES = [["the", "cat", "sat"], ["a"], ["ab", "c"]]
+
+
+@pytest.fixture
+def stores(tiny_bilm, tiny_options, shake, tmp_path):
+    """Layers and tokens of one biLM, and layers of another one, none of them in use."""
+    found = [
+        LayerStore(tmp_path, tiny_bilm),
+        TokenStore(tmp_path, tiny_bilm),
+        LayerStore(tmp_path, shake(BiLM(tiny_options), seed=2), dtype="float32"),
+    ]
+    for store in found:
+        store.fill(SENTENCES)
+        store.shards.close()
+    return found
+
+
+def folders(root):
+    return {path.parent for path in root.glob("*/about.json")}
+
+
+def unused_for(store, days):
+    os.utime(folder_of_locks(store.shards.folder) / "use", (time.time() - days * 86_400,) * 2)
+
+
+def test_everything_is_listed_with_its_kind_and_size(stores, tmp_path, tiny_bilm, capsys, monkeypatch):
+    by_folder = {kept.folder: kept for kept in inventory(tmp_path)}
+    layers, tokens, other = (by_folder[store.shards.folder] for store in stores)
+    assert (layers.keep, layers.n_keys, layers.n_rows, layers.n_shards) == ("layers", 3, 6, 1)
+    assert (tokens.keep, tokens.n_rows) == ("tokens", 8)
+    assert other.dtype == "float32"
+    assert layers.encoder == tokens.encoder == tiny_bilm.digest != other.encoder
+    assert layers.n_bytes == sum(p.stat().st_size for p in layers.folder.iterdir() if p.is_file())
+    monkeypatch.setenv("COLUMNS", "200")
+    main(["--dir", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert all(kept.folder.name in said for kept in by_folder.values())
+    assert "6.0 MB free" not in said
+    assert str(tmp_path) in said
+
+
+def test_nothing_is_removed_without_a_condition_or_without_yes(stores, tmp_path, tiny_bilm, capsys):
+    before = folders(tmp_path)
+    main(["prune", "--dir", str(tmp_path)])
+    assert "nothing to remove" in capsys.readouterr().out
+    main(["prune", "--encoder", tiny_bilm.digest[:6], "--dir", str(tmp_path)])
+    assert capsys.readouterr().out.count("would be removed") == 2
+    assert folders(tmp_path) == before
+
+
+def test_an_encoders_folders_are_removed(stores, tmp_path, tiny_bilm, capsys):
+    main(["prune", "--encoder", tiny_bilm.digest[:6], "--yes", "--dir", str(tmp_path)])
+    assert folders(tmp_path) == {stores[2].shards.folder}
+    assert capsys.readouterr().out.count("; removed") == 2
+
+
+def test_what_was_not_used_for_some_days_is_removed(stores, tmp_path):
+    unused_for(stores[0], 40)
+    unused_for(stores[2], 10)
+    main(["prune", "--idle-days", "30", "--yes", "--dir", str(tmp_path)])
+    assert folders(tmp_path) == {stores[1].shards.folder, stores[2].shards.folder}
+
+
+def test_what_a_process_uses_is_kept(stores, tmp_path, tiny_bilm, capsys):
+    user = LayerStore(tmp_path, tiny_bilm)
+    user.fill(SENTENCES)
+    main(["prune", "--idle-days", "0", "--yes", "--dir", str(tmp_path)])
+    assert folders(tmp_path) == {user.shards.folder}
+    assert f"{user.shards.folder}: in use, kept" in capsys.readouterr().out
+    user.shards.close()
+    main(["prune", "--idle-days", "0", "--yes", "--dir", str(tmp_path)])
+    assert not folders(tmp_path)
+
+
+def test_folders_of_another_version_can_go(stores, tmp_path):
+    about = stores[0].shards.folder / "about.json"
+    about.write_text(about.read_text().replace('"version": 4', '"version": 3'))
+    [kept] = removable(inventory(tmp_path), encoders=(), idle_days=None)
+    assert kept.folder == stores[0].shards.folder
+
+
+def test_damage_that_a_start_does_not_look_for_is_found(stores, tmp_path, tiny_bilm, capsys):
+    [numbers] = stores[0].shards.folder.glob("*.bin")
+    data, status = bytearray(numbers.read_bytes()), numbers.stat()
+    data[10] ^= 1
+    numbers.write_bytes(data)
+    os.utime(numbers, ns=(status.st_atime_ns, status.st_mtime_ns))  # as a failing disk would leave it
+    with pytest.raises(SystemExit, match="1 damaged"):
+        main(["verify", "--dir", str(tmp_path)])
+    assert f"{numbers.with_suffix('.idx')} has damaged numbers" in capsys.readouterr().out
+    main(["verify", "--remove", "--dir", str(tmp_path)])
+    main(["verify", "--dir", str(tmp_path)])
+    assert LayerStore(tmp_path, tiny_bilm).fill(SENTENCES).computed == 6
+
+
+def test_a_copied_store_is_checked_once(stores, tmp_path, tiny_bilm, monkeypatch):
+    [numbers] = stores[0].shards.folder.glob("*.bin")
+    written = numbers.stat().st_mtime_ns
+    os.utime(numbers)
+    assert LayerStore(tmp_path, tiny_bilm).fill(SENTENCES).computed == 0
+    assert numbers.stat().st_mtime_ns == written
+
+
+def test_a_missing_folder_is_said(tmp_path):
+    with pytest.raises(SystemExit, match=r"error: .*no such folder; expected the one that bilm.store.dir names"):
+        main(["--dir", str(tmp_path / "none")])

@@ -1,0 +1,86 @@
+"""What ELMo brings to each task, and the first page's table and chart of it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks.errors import UserError
+from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.tables.gains import HEADER, fill_gains
+from experiments import readme
+
+NER, NONE = "task=ner", "elmo.placement=none"
+
+
+def test_the_setting_nearest_to_the_defaults_stands_beside_its_baseline(tmp_path: Path, write: Any) -> None:
+    for seed, baseline, elmo in ((1, 80.0, 90.0), (2, 81.0, 90.5), (3, 82.0, 93.5)):
+        write(NER, NONE, seed=seed, dev=1.0, test=baseline)
+        write(NER, seed=seed, dev=1.0, test=elmo)
+        write(NER, "elmo.lambda=0.7", "elmo.placement=both", seed=seed, dev=1.0, test=99.0)
+        write(NER, "data.fraction=0.5", seed=seed, dev=1.0, test=98.0)
+        write(NER, "trainer.max_epochs=3", NONE, seed=seed, dev=1.0, test=97.0)
+    found = fill_gains(read_rows([tmp_path / "rows"]))
+    (line,) = found.grid.lines
+    assert dict(zip(HEADER[4:], line[4:], strict=True)) == {
+        "split": "test",
+        "seeds": "3",
+        "metric": "f1",
+        "baseline": "81.00 ± 1.00",
+        "ELMo": "91.33 ± 1.89",
+        "gain": "+10.33",
+        "95 % CI": "+7.75 to +12.92",
+        "p (Holm)": "0.0034",
+        "training": "converged",
+    }
+    (pair,) = found.pairs
+    assert (pair.name, pair.baseline.mean, round(pair.elmo.mean, 2), pair.rising) == ("ner", 81.0, 91.33, False)
+    assert found.grid.notes == []
+
+
+def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_are_marked(
+    tmp_path: Path, write: Any
+) -> None:
+    for seed in (1, 2):
+        write(NER, NONE, seed=seed, dev=70.0 + seed, training={"converged": False})
+        write(NER, seed=seed, dev=80.0, test=90.0)
+    found = fill_gains(read_rows([tmp_path / "rows"]))
+    assert found.grid.lines[0][4] == "dev"
+    assert found.grid.lines[0][-4:] == ["+8.50", "-", "-", "still rising"]  # two seeds are too few for a test
+    assert found.grid.notes[0].startswith("still rising: ")
+    assert found.pairs[0].rising
+
+
+def test_without_a_baseline_there_is_no_gain(tmp_path: Path, write: Any) -> None:
+    write(NER, seed=1)
+    assert fill_gains(read_rows([tmp_path / "rows"])).grid.lines == []
+
+
+def test_a_data_set_can_be_chosen(tmp_path: Path, write: Any) -> None:
+    for overrides in ((NER,), (NER, NONE)):
+        write(*overrides, seed=1)
+    assert len(fill_gains(read_rows([tmp_path / "rows"]), data="local").pairs) == 1
+    assert fill_gains(read_rows([tmp_path / "rows"]), data="sample").pairs == ()
+
+
+def test_the_first_page_s_table_and_chart_come_from_the_committed_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    document, chart = tmp_path / "README.md", tmp_path / "gains.svg"
+    document.write_text("a <!-- gains: begin --> old <!-- gains: end --> b")
+    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document), "--figure", str(chart)])
+    readme.main()
+    assert document.read_text() == f"a <!-- gains: begin -->\n\n{readme.table()}\n\n<!-- gains: end --> b"
+    assert chart.read_text("utf-8") == readme.figure()
+    tasks = [line.split(" | ")[0].removeprefix("| ") for line in readme.table().splitlines()[2:] if line[:1] == "|"]
+    assert len(tasks) == len(set(tasks)) >= 6
+    assert all(f">{task}</text>" in chart.read_text("utf-8") for task in tasks)
+    monkeypatch.setattr(sys, "argv", ["readme"])
+    readme.main()
+    assert capsys.readouterr().out == f"{readme.table()}\n"
+    document.write_text("no markers")
+    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document)])
+    with pytest.raises(UserError, match="gains: begin"):
+        readme.main()

@@ -1,0 +1,46 @@
+import pytest
+
+from elmo_tasks.tables.settings import setting
+from experiments import arms, grids
+
+TASKS = {"sst5", "ner", "snli", "srl", "squad", "coref"}
+ELMO, NONE = (), ("elmo.placement=none",)
+
+
+def key(*overrides):
+    return setting(("data=local", *overrides)).key
+
+
+def test_both_arms_search_the_same_settings_with_one_seed_on_dev():
+    for table in (grids.GRID, grids.ELMO_DROPOUT):
+        assert (table.seeds, table.split) == (1, "dev")
+    assert [column.overrides for column in grids.GRID.scores()] == [NONE, ELMO]
+    cells = [key(*line.overrides, *arm) for line in grids.GRID.lines for arm in (NONE, ELMO)]
+    assert len(set(cells)) == len(cells), "no two cells are one setting"
+
+
+@pytest.mark.parametrize("task", grids.GRIDS)
+def test_a_task_has_at_most_six_configurations_and_its_own_is_the_first(task):
+    lines = [line for line in grids.GRID.lines if line.overrides[0] == f"task={task}"]
+    assert 2 <= len(lines) <= 6
+    assert lines[0].overrides == (f"task={task}",)
+    assert all(line.overrides[1:] for line in lines[1:])
+
+
+@pytest.mark.parametrize("task", grids.GRIDS)
+def test_each_arm_at_its_best_is_a_configuration_of_the_search(task):
+    searched = [set(overrides) for overrides in grids.GRIDS[task].values()]
+    assert set(arms.BEST_BASELINE[task]) in searched
+    of_elmo = {text for text in arms.BEST_ELMO[task] if not text.startswith("elmo.dropout=")}
+    assert of_elmo in searched
+    dropouts = {text for column in grids.ELMO_DROPOUT.scores() for text in column.overrides}
+    assert set(arms.BEST_ELMO[task]) - of_elmo <= dropouts
+    table = arms.arms(task)
+    baseline, same, best = (line_of.overrides for line_of in table.scores())
+    assert table.seeds == 5
+    assert baseline == (*NONE, *same)
+    assert (same, best) == (arms.BEST_BASELINE[task], arms.BEST_ELMO[task])
+
+
+def test_the_search_covers_the_tasks_of_table_1():
+    assert set(grids.GRIDS) == set(grids.NAMES) == set(arms.BEST_BASELINE) == set(arms.BEST_ELMO) == TASKS

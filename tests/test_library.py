@@ -1,0 +1,55 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import elmo_tasks
+from elmo_tasks import BiLM, Elmo, ScalarMix, embed
+from elmo_tasks.errors import UserError
+
+SENTENCES = [["The", "bank", "."], ["Hello"], ["a", "b", "c", "d", "e"]]
+
+
+def test_importing_the_package_is_fast_and_its_names_are_there() -> None:
+    program = "import sys, elmo_tasks; assert 'torch' not in sys.modules; print(*elmo_tasks.__all__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted(elmo_tasks.__all__)
+    assert all(isinstance(getattr(elmo_tasks, name), object) for name in elmo_tasks.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Bilm'"):
+        elmo_tasks.Bilm  # noqa: B018
+    assert Elmo.__module__ == ScalarMix.__module__ == "elmo_tasks.elmo"
+
+
+def test_layers_are_those_of_each_sentence_alone_and_zero_on_padding(tiny_bilm: BiLM) -> None:
+    found = embed(SENTENCES, tiny_bilm)
+    assert found.layers.shape == (3, 3, 5, tiny_bilm.dim)
+    assert found.mask.tolist() == [[k < len(sentence) for k in range(5)] for sentence in SENTENCES]
+    for row, mask, sentence in zip(found.layers, found.mask, SENTENCES, strict=True):
+        (alone,) = tiny_bilm.layers([sentence])
+        torch.testing.assert_close(row[:, mask], alone)
+        assert not row[:, ~mask].any()
+
+
+def test_a_bundled_bilm_is_loaded_by_its_name() -> None:
+    assert embed([["Hello", "!"]]).layers.shape == (1, 3, 2, 256)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (["Hello there"], r"^sentence 1: expected a list of tokens, found the text 'Hello there'; text\.split\(\)"),
+        ([["a"], "b c"], r"^sentence 2: expected a list of tokens, found the text 'b c'"),
+        ("Hello there", r"^expected a list of sentences, each a list of tokens, found the text 'Hello there'$"),
+        ([], r"^embed: expected one sentence or more, found none$"),
+        ([["a"], []], r"^embed: sentence 2 has no token$"),
+    ],
+)
+def test_what_is_no_list_of_token_lists_is_refused(tiny_bilm: BiLM, sentences, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        embed(sentences, tiny_bilm)
+
+
+def test_the_bilm_itself_refuses_a_text(tiny_bilm: BiLM) -> None:
+    with pytest.raises(UserError, match="sentence 1: expected a list of tokens"):
+        tiny_bilm.layers(["Hello there"])

@@ -1,10 +1,13 @@
 """SIGTERM and Ctrl-C: the state of training is saved, one sentence says how to go on, and the status is 128 + signal.
 
-This module imports nothing slow, so that a program can install its handlers before it imports PyTorch.
+This module imports nothing slow, so that a program can install its handlers before it imports PyTorch. A signal that
+comes during an import ends the process without an exception: some packages catch whatever their parts raise, and go on
+half imported.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -15,6 +18,7 @@ from types import FrameType
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PATIENCE = 3.0
 """Seconds after which a second signal ends a process that still saves; before that it may be the same event."""
+KEPT = "what was finished before is kept"
 
 
 class Interrupted(SystemExit):
@@ -57,17 +61,22 @@ def received() -> int | None:
     return _State.received
 
 
-def end(saved: str = "what was finished before is kept") -> None:
+def end(saved: str = KEPT) -> None:
     """End the process because of the signal that has come.
 
     Raises:
         Interrupted: always.
     """
+    raise Interrupted(_say(saved))
+
+
+def _say(saved: str) -> int:
+    """Print the sentence; the exit status."""
     number = _State.received or signal.SIGTERM
     _State.received = None
     name = signal.Signals(number).name
     print(f"{name}: {saved}; give the same command again to go on", file=sys.stderr, flush=True)
-    raise Interrupted(128 + number)
+    return 128 + number
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -75,4 +84,14 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if _State.received is None:
         _State.received, _State.since = number, time.monotonic()
     if again or not _State.deferred:
+        if _is_import(frame):
+            os._exit(_say(KEPT))
         end()
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

@@ -174,8 +174,10 @@ def test_a_dashboard_has_panels_by_placement_by_lambda_and_of_each_weight(rows: 
     assert names == wanted
 
 
-def test_a_dashboard_is_not_kept_offline(rows: list[Row]) -> None:
-    with pytest.raises(UserError, match=r"^a dashboard is kept on the W&B server, but WANDB_MODE=offline$"):
+@pytest.mark.parametrize("mode", ["offline", "dryrun", "disabled"])
+def test_a_dashboard_is_not_kept_offline(rows: list[Row], monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setenv("WANDB_MODE", mode)  # Lightning's logger sets it too
+    with pytest.raises(UserError, match=rf"^a dashboard is kept on the W&B server, but WANDB_MODE={mode}$"):
         save_dashboard(rows, "someone/elmo_tasks")
 
 

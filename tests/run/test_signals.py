@@ -80,6 +80,23 @@ def test_a_signal_in_training_saves_the_state_and_the_same_command_ends_in_the_s
     assert all(torch.equal(same[name], weights[name]) for name in weights)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_an_import_that_catches_every_exception_ends_the_process(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "catching.py").write_text(
+        "import os, time\n"
+        f"try:\n    os.kill(os.getpid(), {number:d})\n    time.sleep(5)\n"
+        "except BaseException:\n    pass\n"
+    )
+    program = "from elmo_tasks import interrupts; interrupts.install(); import catching; print('went on')"
+    environment = {**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == STATUS[number]
+    assert ended.stderr == f"{number.name}: what was finished before is kept; give the same command again to go on\n"
+    assert not ended.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("seconds", [0.5, 1.5, 3.0])

@@ -62,7 +62,7 @@ def row_json(config: Json, *, run_id: str, seed: int, dev: float | list[float], 
     trained = kind != "sense_probe"
     scores = {"dev": max(curve)} | ({} if test is None else {"test": test})
     row = {
-        "schema": 2,
+        "schema": 3,
         "status": "finished",
         "run_id": run_id,
         "kind": kind,
@@ -79,6 +79,7 @@ def row_json(config: Json, *, run_id: str, seed: int, dev: float | list[float], 
         "data": {
             "name": "local",
             "digest": digest("d1"),
+            "test_digest": digest("d2") if "test" in scores else None,
             "items": {split: {"original": 10, "used": 10} for split in ("train", "dev", "test")},
             "left_out": {},
             "word_coverage": None,

@@ -11,11 +11,11 @@ SIZES = {"vocab_size": 400, "hidden_size": 16, "num_hidden_layers": 2, "num_atte
 TEXT = ["the cat sat on the mat", "unhappy cats sat there", "a dog and a cat were unhappily sitting on mats"] * 3
 
 
-def special(tokenizer, before, behind):
+def special(tokenizer, before, after):
     from tokenizers import processors
 
-    ids = [(mark, tokenizer.token_to_id(mark)) for mark in (before, behind)]
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{before} $A {behind}", special_tokens=ids)
+    ids = [(mark, tokenizer.token_to_id(mark)) for mark in (before, after)]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{before} $A {after}", special_tokens=ids)
 
 
 def word_pieces():

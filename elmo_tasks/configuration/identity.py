@@ -15,13 +15,15 @@ class RunInputs:
     """What a run reads; with the configuration, all that can change a score.
 
     Attributes:
-        data: digest of the data.
+        data: digest of the training and development data.
+        test: digest of the test data, which are no part of the run's name: the same run can score several test sets.
         bilm: the biLM, or the encoder in its place; None where none takes part.
         words: digest of a file of word vectors; None where none is read.
         initial: what a biLM's training starts from, if not from random weights.
     """
 
     data: str
+    test: str | None = None
     bilm: Bilm | None = None
     words: str | None = None
     initial: InitialWeightsRecord | None = None

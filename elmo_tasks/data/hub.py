@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -34,11 +34,8 @@ class Hub:
             if name not in self._data:
                 found = shortened(", ".join(map(str, self._data)), 100)
                 raise UserError(f"data=hub: {id} has no split {quoted(name)} for {split}; it has {found}")
-        sha = hashlib.sha256()
-        for split in splits:
-            for row in self._rows(split):
-                sha.update(json.dumps(row, sort_keys=True, default=str).encode())
-        self.digest = sha.hexdigest()[:16]
+        self.digest = self._digest([split for split in splits if split != "test"])
+        self.test_digest = self._digest(["test"]) if "test" in splits else None
 
     @property
     def splits(self) -> list[str]:
@@ -54,6 +51,13 @@ class Hub:
         if not items:
             raise UserError(f"data=hub: nothing to use in {where}; expected the {split} split")
         return items
+
+    def _digest(self, splits: Sequence[str]) -> str:
+        sha = hashlib.sha256()
+        for split in splits:
+            for row in self._rows(split):
+                sha.update(json.dumps(row, sort_keys=True, default=str).encode())
+        return sha.hexdigest()[:16]
 
     def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
         yield from self._data[self._splits[split]]

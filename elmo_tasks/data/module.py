@@ -65,7 +65,7 @@ class TaskData(pl.LightningDataModule):
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
         self.source, self.dev_share = open_source(sources, hub, root), dev_share
         check_dev(self.source, dev_share)
-        self.digest = self.source.digest
+        self.digest, self.test_digest = self.source.digest, self.source.test_digest
         self.store: LayerStore | TokenStore | None = None
 
     def read(self) -> None:
@@ -78,14 +78,12 @@ class TaskData(pl.LightningDataModule):
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
         self.items["train"] = take_fraction(self.items["train"], self.fraction, self.seed)
-        tokens = {
-            split: Counter(word for item in items for text in self.reader.texts(item) for word in text)
-            for split, items in self.items.items()
-        }
-        vocabulary, matrix, self.coverage = self.words.embed(
-            tokens["train"], [word for split in SPLITS[1:] for word in tokens.get(split, ())]
-        )
+        train, dev, test = (self._count_words(split) for split in SPLITS)
+        vocabulary, matrix, self.coverage = self.words.embed(train, dev, test)
         self.fitted = FittedData(self.reader, vocabulary, matrix, update_words=self.update_words)
+
+    def _count_words(self, split: str) -> Counter[str]:
+        return Counter(word for item in self.items.get(split, ()) for text in self.reader.texts(item) for word in text)
 
     def _refuse_too_long(self) -> None:
         for split in self.items:

@@ -16,9 +16,15 @@ SPLITS = ("train", "dev", "test")
 
 
 class Source(Protocol):
-    """Where the items of some splits come from; ``digest`` changes with their content."""
+    """Where the items of some splits come from.
+
+    Attributes:
+        digest: of the content of train and dev, all that training and the choice of the checkpoint depend on.
+        test_digest: of the content of test; None where there is no such split.
+    """
 
     digest: str
+    test_digest: str | None
 
     @property
     def splits(self) -> list[str]:
@@ -33,8 +39,8 @@ class Files:
 
     Args:
         root: the folder.
-        files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A test file that is
-            not there is only missed when the test set is to be scored.
+        files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
+            is an error only when the test set is to be scored.
     """
 
     def __init__(self, root: str | None, files: Mapping[str, str | None]) -> None:
@@ -49,7 +55,9 @@ class Files:
             raise UserError("task.files.train must be a path or pattern, found null")
         found = {split: _find(Path(root), str(files[split]), split) for split in SPLITS if files.get(split) is not None}
         self.paths = {split: path for split, path in found.items() if path is not None}
-        self.digest = digest_files(file for path in self.paths.values() for file in _files_of(path))
+        contents = {split: _list_files(path) for split, path in self.paths.items()}
+        self.digest = digest_files([*contents["train"], *contents.get("dev", ())])
+        self.test_digest = digest_files(contents["test"]) if "test" in contents else None
 
     @property
     def splits(self) -> list[str]:
@@ -88,6 +96,6 @@ def _find(root: Path, pattern: str, split: str) -> Path | None:
     return paths[0] if paths else None
 
 
-def _files_of(path: Path) -> list[Path]:
+def _list_files(path: Path) -> list[Path]:
     """The file, or all files of a folder."""
     return [path] if path.is_file() else [file for file in files_below(path) if file.is_file()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ class WsdData:
     Args:
         root: where all of them are.
         train: folder of the training text.
-        dev, test: folders of the sets to score; a set is named as its folder. The test sets are only missed when
-            they are to be scored.
+        dev, test: folders of the sets to score; a set is named as its folder. Missing test sets are an error only
+            when they are to be scored.
         senses: WordNet's ``index.sense``.
         fraction: share of the training sentences that is used; the same ones for a given seed.
         seed: of the fraction.
@@ -52,8 +51,11 @@ class WsdData:
             for split in SPLITS
             if split != "test" or any((Path(root) / folder).exists() for folder in test)
         }
-        pairs = chain.from_iterable(pairs for sets in self.files.values() for pairs in sets.values())
-        self.digest = digest_files([*chain.from_iterable(pairs), self.senses])
+        self.digest = digest_files([*self._list_files("train"), *self._list_files("dev"), self.senses])
+        self.test_digest = digest_files(self._list_files("test")) if "test" in self.files else None
+
+    def _list_files(self, split: str) -> list[Path]:
+        return [file for pairs in self.files[split].values() for pair in pairs for file in pair]
 
     def read(self, splits: Sequence[str]) -> None:
         """Read the training text, these splits and the senses of all their lemmas.

@@ -85,16 +85,19 @@ class WordVectors:
         if name == "glove" and path is not None and not Path(path).is_file():
             raise UserError(f"{key}.path={path}: no such file")
 
-    def embed(self, train: Counter[str], other: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
+    def embed(
+        self, train: Counter[str], dev: Iterable[str], test: Iterable[str] = ()
+    ) -> tuple[Vocabulary, Tensor, float]:
         """The vocabulary of a data set and its initial embedding.
 
         A training word has a row of its own if it has a vector or occurs twice; a word of the other splits only
         if it has a vector. Rows without a vector are zeros, or drawn from a normal distribution with the vectors'
-        standard deviation.
+        standard deviation. The test words come last and change no other row: training does not depend on them.
 
         Args:
             train: counts of the training words.
-            other: words of the other splits.
+            dev: words of the development set.
+            test: words of the test set.
 
         Returns:
             the vocabulary, float ``[n, dim]``, and the share of the training tokens that have a vector.
@@ -102,14 +105,17 @@ class WordVectors:
         Raises:
             UserError: if the vectors are missing or of another size.
         """
-        types = dict.fromkeys([*train, *other])
-        vectors = self.lookup(types)
+        types = dict.fromkeys([*train, *dev])
+        late = [word for word in dict.fromkeys(test) if word not in types]
+        vectors = self.lookup([*types, *late])
         self.refuse_none_found(vectors)
         words = [word for word in types if word in vectors or train[word] >= 2]
-        known = np.stack([vectors[w] for w in words if w in vectors]) if vectors else np.zeros((0, self.dim))
-        spread = float(known.std()) if len(known) else max(1, self.dim) ** -0.5
-        matrix = torch.randn(len(words) + 2, self.dim) * (0.0 if self.unknown == "zeros" else spread)
-        matrix[PADDING] = 0
+        known = [vectors[word] for word in words if word in vectors]
+        spread = float(np.stack(known).std()) if known else max(1, self.dim) ** -0.5
+        drawn = torch.randn(len(words) + 2, self.dim) * (0.0 if self.unknown == "zeros" else spread)
+        drawn[PADDING] = 0
+        words += [word for word in late if word in vectors]
+        matrix = torch.cat([drawn, drawn.new_zeros(len(words) + 2 - len(drawn), self.dim)])
         for row, word in enumerate(words, start=2):
             if word in vectors:
                 matrix[row] = torch.from_numpy(np.array(vectors[word], dtype=np.float32))

@@ -30,6 +30,11 @@ def inputs(row: Row) -> tuple[str, str | None, str | None]:
     return row.data.digest, None if bilm is None else bilm.digest, None if bilm is None else bilm.warm
 
 
+def data_digests(row: Row, split: Split) -> tuple[str, str | None]:
+    """Digests of the data on which the score of a split rests: train and dev, and for the test score, test."""
+    return row.data.digest, row.data.test_digest if split == "test" else None
+
+
 @dataclass(frozen=True)
 class Group:
     """Rows that differ in nothing but their seed.
@@ -52,9 +57,10 @@ class Group:
         return flat(scientific(self.first.config, self.first.kind))
 
     def scores(self, split: Split, name: str) -> list[float]:
-        """One score of each seed; empty if a seed has none on this split."""
+        """One score of each seed; empty if a seed has none on this split, or if the test sets differ."""
         found = [row.scores[split][name] for row in self.rows if split in row.scores]
-        return found if len(found) == len(self.rows) else []
+        same_data = len({data_digests(row, split) for row in self.rows}) == 1
+        return found if len(found) == len(self.rows) and same_data else []
 
 
 def groups(rows: Iterable[Row]) -> list[Group]:

@@ -77,12 +77,10 @@ def write_row(path: Path, row: AnyRow) -> None:
     write_json(path, to_json(row))
 
 
-def finished_row(path: Path, *, needs_test: bool) -> Row | None:
-    """The row of a finished run, or None if the run has still to be made (again)."""
+def finished_row(path: Path) -> Row | None:
+    """The row of a finished run; None where there is no row, or that of a failed run."""
     row = read_row(path) if path.exists() else None
-    if not isinstance(row, Row) or (needs_test and "test" not in row.scores):
-        return None
-    return row
+    return row if isinstance(row, Row) else None
 
 
 def load(folder: str | Path) -> list[AnyRow]:

@@ -19,13 +19,15 @@ class Items:
 class Data:
     """What was read.
 
-    ``digest`` is that of the files. ``items`` counts the items of each split (none for a language model, see
+    ``digest`` is that of the training and development data, ``test_digest`` that of the test data if these were
+    scored. ``items`` counts the items of each split (none for a language model, see
     :class:`LanguageModelRecord`), ``left_out`` what the reader skipped, by reason. ``word_coverage`` is the share
     of the tokens with a pretrained word vector; None without word vectors.
     """
 
     name: Name
     digest: Digest
+    test_digest: Digest | None
     items: dict[Name, Items]
     left_out: dict[Name, Count]
     word_coverage: float | None

@@ -16,7 +16,7 @@ from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePa
 from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
 from elmo_tasks.rows.parts import Bilm, Data, ElmoRecord, LayerCounts, MetricRecord, Took, TrainingRecord
 
-SCHEMA: Literal[2] = 2
+SCHEMA: Literal[3] = 3
 """Version of the layout. A row of another version is refused."""
 
 PLACES: dict[str, list[str]] = {"none": [], "input": ["input"], "output": ["output"], "both": ["input", "output"]}
@@ -31,7 +31,7 @@ class Header:
     working tree had changes) are None outside a repository. ``config`` is the resolved configuration.
     """
 
-    schema: Literal[2] = SCHEMA
+    schema: Literal[3] = SCHEMA
     run_id: Name
     kind: Kind
     task: Name

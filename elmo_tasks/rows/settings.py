@@ -24,6 +24,7 @@ SECTIONS: dict[Kind, tuple[str, ...]] = {
 
 WITHOUT_EFFECT = (
     "task.files",  # the digest of the data stands for them
+    "task.data.test",  # scores on the test set are recorded with its own digest
     "task.hub",
     "task.kind",
     "task.training.max_epochs",  # defaults of the section trainer

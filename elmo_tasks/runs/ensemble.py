@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ class EnsembleRun:
             raise UserError(f"task={cfg['task']['name']} has no ensembles: its model gives no probabilities to average")
         self.cfg = cfg
         self.encoder = build_bilm(cfg)
-        self.inputs = RunInputs(build_data(cfg).digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
+        data = build_data(cfg)
+        self.inputs = RunInputs(data.digest, data.test_digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
         self.configs = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
         self.folders = [folder_of(member, identify(member, self.inputs)) for member in self.configs]
         self.rows = [finished(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
@@ -87,7 +88,7 @@ class EnsembleRun:
         )
         elmo = self.cfg["elmo"]
         return Measured(
-            data=self.rows[0].data,
+            data=replace(self.rows[0].data, test_digest=self.inputs.test if self.cfg["test"] else None),
             metric=describe_metric(metric),
             scores=scores,
             files=files,
@@ -122,7 +123,7 @@ def finished(cfg: dict[str, Any], folder: RunFolder) -> Row:
     if folder.pending:  # its process was killed after it had finished
         with owned(folder.lock, wait=True):
             folder.settle()
-    row = finished_row(folder.row, needs_test=False)
+    row = finished_row(folder.row)
     if row is None:
         seed, run_id = cfg["seed"], folder.run_id
         raise UserError(f"seed {seed} has no finished run {run_id} in {folder.rows}; run seed={seed} first")

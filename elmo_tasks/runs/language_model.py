@@ -82,7 +82,12 @@ class LanguageModelRun:
         digest = write_bilm(model, bilm)
         return Measured(
             data=parts.Data(
-                name=self.cfg["data"]["name"], digest=self.data.digest, items={}, left_out={}, word_coverage=None
+                name=self.cfg["data"]["name"],
+                digest=self.data.digest,
+                test_digest=None,
+                items={},
+                left_out={},
+                word_coverage=None,
             ),
             metric=describe_metric(module.metric),
             scores=scores,

@@ -50,14 +50,14 @@ def run(config: DictConfig) -> float:
         print(f"note: {note}", file=sys.stderr)
     folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), kind.run_id)
     if cfg["plan"]:
-        return plan(cfg, kind, finished_row(folder.row, needs_test=cfg["test"]))
+        return plan(cfg, kind, finished_row(folder.row))
     prepare_folder(folder.rows)
     with ExitStack() as stack:
         if kind.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
             folder.settle()
-        finished = finished_row(folder.row, needs_test=False)
-        if finished is not None and not cfg["force"] and (not cfg["test"] or "test" in finished.scores):
+        finished = finished_row(folder.row)
+        if finished is not None and is_complete(cfg, kind, finished):
             print_summary(finished, folder.row, note="already there, nothing was run (force=true runs it again)")
             return finished.score
         row = measure(cfg, kind, folder, finished)
@@ -78,8 +78,14 @@ def plan(cfg: dict[str, Any], kind: Kind, finished: Row | None) -> float:
         raise UserError(
             f"plan=true: task={cfg['task']['name']} trains on no items of its own; only such runs are planned"
         )
-    show(kind.plan(done=finished is not None and not cfg["force"]))
+    show(kind.plan(done=finished is not None and is_complete(cfg, kind, finished)))
     return together() / 3600
+
+
+def is_complete(cfg: dict[str, Any], kind: Kind, finished: Row) -> bool:
+    """Whether a finished run has all that is asked for: with ``test=true``, scores on the test set that is there."""
+    tested = "test" in finished.scores and finished.data.test_digest == kind.inputs.test
+    return not cfg["force"] and (tested or not cfg["test"])
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ class SenseProbeRun:
         self.encoder = build_bilm(cfg)
         self.mix = layer_of(cfg, build_elmo(cfg, self.encoder))
         self.data = build_sense_data(cfg)
-        self.inputs = RunInputs(self.data.digest, describe_bilm(cfg, self.encoder))
+        self.inputs = RunInputs(self.data.digest, self.data.test_digest, describe_bilm(cfg, self.encoder))
         self.run_id = identify(cfg, self.inputs)
         self.slug = slug(cfg)
 
@@ -71,6 +71,7 @@ class SenseProbeRun:
             data=parts.Data(
                 name=self.cfg["data"]["name"],
                 digest=self.data.digest,
+                test_digest=self.data.test_digest if "test" in splits else None,
                 items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
                 left_out={},
                 word_coverage=None,

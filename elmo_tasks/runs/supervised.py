@@ -49,7 +49,8 @@ class SupervisedRun:
         self.data = build_data(cfg)
         self.processes = share_items(cfg, documents=self.data.reader.documents)
         self.rank = self.processes.rank
-        self.inputs = RunInputs(self.data.digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
+        bilm, words = describe_bilm(cfg, self.encoder), words_digest(cfg)
+        self.inputs = RunInputs(self.data.digest, self.data.test_digest, bilm, words)
         self.run_id = identify(cfg, self.inputs)
         self.slug = slug(cfg)
 
@@ -83,7 +84,7 @@ class SupervisedRun:
             write_model(folder.partial, self.run_id, self.cfg, self.inputs.bilm, self.data.fitted)
         elmo = self.cfg["elmo"]
         return Measured(
-            data=describe_data(self.cfg, self.data),
+            data=describe_data(self.cfg, self.data, with_test="test" in scores),
             metric=describe_metric(module.metric),
             scores=scores,
             files=files,
@@ -121,12 +122,13 @@ class SupervisedRun:
         return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
 
 
-def describe_data(cfg: dict[str, Any], data: TaskData) -> parts.Data:
+def describe_data(cfg: dict[str, Any], data: TaskData, *, with_test: bool) -> parts.Data:
     """What was read, as a row has it."""
     counts = data.counts()
     return parts.Data(
         name=cfg["data"]["name"],
         digest=data.digest,
+        test_digest=data.test_digest if with_test else None,
         items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
         left_out=counts["left_out"],
         word_coverage=counts["word_coverage"] if cfg["words"]["name"] == "glove" else None,

@@ -10,14 +10,16 @@ from elmo_tasks.places import BUNDLED
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
-def data_at_hand(setting: Setting) -> str | None:
-    """Digest of the data files that a setting names; None where it leaves them open.
+def data_at_hand(setting: Setting) -> tuple[str | None, str | None]:
+    """Digests of the data files that a setting names: of train and dev, and of test; None where it leaves them open.
 
     Raises:
         UserError: if a folder that it names is not there.
     """
     root, files = setting.config["data"]["root"], setting.config["task"].get("files")
-    return None if root in (None, NO_ROOT) or files is None else _data_digest(root, tuple(sorted(files.items())))
+    return (
+        (None, None) if root in (None, NO_ROOT) or files is None else _digest_data(root, tuple(sorted(files.items())))
+    )
 
 
 def bilm_at_hand(setting: Setting) -> str | None:
@@ -48,11 +50,12 @@ def _text(bilm: dict[str, Any]) -> str:
 
 
 @functools.cache
-def _data_digest(root: str, files: tuple[tuple[str, Any], ...]) -> str:
+def _digest_data(root: str, files: tuple[tuple[str, Any], ...]) -> tuple[str, str | None]:
     from elmo_tasks.data.source import Files
 
     bundled = BUNDLED / "sample"
-    return Files(str(bundled) if root == "bundled" else root, dict(files)).digest
+    found = Files(str(bundled) if root == "bundled" else root, dict(files))
+    return found.digest, found.test_digest
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.rows.grouping import inputs, still_rising
+from elmo_tasks.rows.grouping import data_digests, inputs, still_rising
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.at_hand import bilm_at_hand, data_at_hand
 from elmo_tasks.tables.paper import Value
@@ -87,9 +87,9 @@ class Cell:
         return tuple(row.run_id for row in self.rows.values())
 
     @property
-    def data_digest(self) -> str | None:
-        """Of the data files, the same for all rows."""
-        return next((row.data.digest for row in self.rows.values()), None)
+    def data_digests(self) -> tuple[str, str | None] | None:
+        """Of the data files that the score rests on, the same for all rows; None without rows."""
+        return next((data_digests(row, self.split) for row in self.rows.values()), None)
 
     @property
     def bilm_digest(self) -> str | None:
@@ -131,8 +131,8 @@ def find_cell(
         candidates = [row for row in asked if row.ensemble is None and row.seed in seeds]
     candidates.sort(key=moment)
     data, bilm = data_at_hand(setting), bilm or bilm_at_hand(setting)
-    kept = [row for row in candidates if data in (None, inputs(row)[0]) and bilm in (None, inputs(row)[1])]
-    kept = [row for row in kept if inputs(row) == inputs(kept[-1])]
+    kept = [row for row in candidates if _fits(data, data_digests(row, split)) and bilm in (None, inputs(row)[1])]
+    kept = [row for row in kept if _read_the_same(row, kept[-1], split)]
     chosen = {row.seed or 0: row for row in kept}
     if len({row.metric.name for row in chosen.values()}) > 1:
         found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in chosen.values())
@@ -155,6 +155,15 @@ def find_cell(
         marks=tuple(mark for mark, holds in marks.items() if holds),
         paper=paper,
     )
+
+
+def _fits(wanted: tuple[str | None, ...], found: tuple[str | None, ...]) -> bool:
+    """Whether digests are those that are wanted; None is any, and a dev score rests on no test data."""
+    return all(None in (one, other) or one == other for one, other in zip(wanted, found, strict=True))
+
+
+def _read_the_same(row: Row, other: Row, split: Split) -> bool:
+    return inputs(row) == inputs(other) and data_digests(row, split) == data_digests(other, split)
 
 
 def _members(rows: Rows, setting: Setting, ensembles: Iterable[Row]) -> list[Row]:

@@ -11,7 +11,7 @@ from elmo_tasks.render.series import Pair, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.rows.grouping import Group, mean_text, still_rising
+from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
 from elmo_tasks.tables.defaults import distance
 from elmo_tasks.tables.panels import frame_key, placement, trained_groups
@@ -68,10 +68,16 @@ def find_arms(rows: Rows) -> list[Arms]:
         plugged = sorted((group for group in frame if placement(group) != "none"), key=distance)
         if baseline is not None and plugged:
             arms = (baseline, plugged[0])
-            both = all(group.scores("test", group.first.metric.name) for group in arms)
             row = baseline.first
-            found.setdefault((row.task, row.data.name, row.scale), Arms(*arms, "test" if both else "dev"))
+            found.setdefault((row.task, row.data.name, row.scale), Arms(*arms, _shared_split(*arms)))
     return [found[key] for key in sorted(found)]
+
+
+def _shared_split(baseline: Group, elmo: Group) -> Split:
+    """``test`` if all runs were scored on the same test set."""
+    all_scored = all(group.scores("test", group.first.metric.name) for group in (baseline, elmo))
+    same_data = data_digests(baseline.first, "test") == data_digests(elmo.first, "test")
+    return "test" if all_scored and same_data else "dev"
 
 
 def _line(arms: Arms, comparison: Comparison) -> list[str]:

@@ -81,7 +81,7 @@ def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
 
 def same_data(*cells: Cell) -> bool:
     """Whether the rows of some cells, as far as there are any, are all of the same data files."""
-    return len({cell.data_digest for cell in cells if cell.rows}) < 2
+    return len({cell.data_digests for cell in cells if cell.rows}) < 2
 
 
 def measure(table: Table, rows: Rows, choice: Choice) -> MeasuredTable:

@@ -140,7 +140,7 @@ def test_a_device_is_no_weight_file(folder):
 
 
 @pytest.mark.parametrize(
-    ("section", "changes", "said"),
+    ("section", "changes", "sentence"),
     [
         ("char_cnn", {"filters": []}, r"char_cnn.filters must be a list of [width, count], found []"),
         ("char_cnn", {"filters": [[1, 1]] * 101}, "char_cnn.filters must be a list of"),
@@ -155,15 +155,15 @@ def test_a_device_is_no_weight_file(folder):
         ("lstm", {"cell_clip": 1e300}, "lstm.cell_clip must be a positive number"),
     ],
 )
-def test_sizes_beyond_all_reason_are_refused_before_anything_is_made(folder, section, changes, said):
+def test_sizes_beyond_all_reason_are_refused_before_anything_is_made(folder, section, changes, sentence):
     options = json.loads((folder / "options.json").read_text())
     options[section].update(changes)
     (folder / "options.json").write_text(json.dumps(options))
-    assert said in refusal(folder)
+    assert sentence in refusal(folder)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "sentence"),
     [
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
@@ -173,10 +173,10 @@ def test_sizes_beyond_all_reason_are_refused_before_anything_is_made(folder, sec
         ('["' + "x" * 1000 + '"]', "expected bilm-tf's options"),
     ],
 )
-def test_options_that_are_none_are_refused(folder, content, said):
+def test_options_that_are_none_are_refused(folder, content, sentence):
     path = folder / "options.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert said in refusal(folder)
+    assert sentence in refusal(folder)
 
 
 def test_a_byte_order_mark_does_no_harm(folder):

@@ -356,6 +356,6 @@ def test_a_model_that_is_restored_without_the_data_predicts_the_same(build, task
     item = reader.from_json(INPUTS.get(task, {"text": "Ann saw Bo ."}), "input")
     built.data.store.fill(reader.texts(item))
     _, (prediction,) = restored.predict(fitted.collate([item], built.data.store))
-    said = reader.to_json(item, prediction)
-    assert said
-    assert json.loads(json.dumps(said)) == said
+    message = reader.to_json(item, prediction)
+    assert message
+    assert json.loads(json.dumps(message)) == message

@@ -42,8 +42,8 @@ def data_of(tmp_path):
 
 
 def sentences_of_many_lengths(n=203):
-    chance = random.Random(0)
-    return [[f"item{k}"] * chance.randint(1, 40) for k in range(n)]
+    rng = random.Random(0)
+    return [[f"item{k}"] * rng.randint(1, 40) for k in range(n)]
 
 
 def contents(loader):

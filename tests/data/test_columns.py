@@ -51,7 +51,7 @@ def test_each_token_knows_its_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "said"),
+    ("content", "line", "message"),
     [
         ("a O\n\nb O\nc\nd O\n", 4, "expected at least 2 columns, found 1"),
         ("a O\n\nb O\n" + "x" * 5000 + " O\n", 4, "a token of 5000 characters"),
@@ -60,8 +60,8 @@ def test_each_token_knows_its_line(tmp_path):
     ],
     ids=["column-missing", "token-too-long", "not-utf8", "not-utf8-far-down"],
 )
-def test_malformed_content_is_refused_with_file_and_line(read, content, line, said):
-    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{said}"):
+def test_malformed_content_is_refused_with_file_and_line(read, content, line, message):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{message}"):
         read(content)
 
 

@@ -106,7 +106,7 @@ def test_escapes_are_undone_and_other_words_stay(read, written, meant):
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "said"),
+    ("content", "line", "message"),
     [
         (f"{A}\n{END}\n", 1, "expected #begin document .*found 'a/b 0 0 Ann"),
         (f"#begin document a/b\n{A}\n{END}\n", 1, "expected #begin document .*found '#begin document a/b'"),
@@ -127,8 +127,8 @@ def test_escapes_are_undone_and_other_words_stay(read, written, meant):
         "not-utf8",
     ],
 )
-def test_malformed_content_is_refused_with_file_and_line(read, content, line, said):
-    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{said}"):
+def test_malformed_content_is_refused_with_file_and_line(read, content, line, message):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{message}"):
         read(content)
 
 
@@ -165,7 +165,7 @@ def test_a_malformed_cell_is_refused_with_its_line(read, cell):
 
 
 @pytest.mark.parametrize(
-    ("cells", "line", "said"),
+    ("cells", "line", "message"),
     [
         ("* (ARG0* * *", 3, "the span ARG0 is not closed before the sentence ends"),
         ("(V*) * (ARG0*", 4, "the span ARG0 is not closed"),
@@ -177,8 +177,8 @@ def test_a_malformed_cell_is_refused_with_its_line(read, cell):
         ("* (ARG0(V*))", 3, "V begins within ARG0"),
     ],
 )
-def test_brackets_that_do_not_pair_up_are_refused_with_their_line(read, cells, line, said):
-    with pytest.raises(UserError, match=rf"some\.conll:{line}: {said}"):
+def test_brackets_that_do_not_pair_up_are_refused_with_their_line(read, cells, line, message):
+    with pytest.raises(UserError, match=rf"some\.conll:{line}: {message}"):
         spans_of(read, cells)
 
 

@@ -144,10 +144,10 @@ def test_mentions_of_one_cluster_nest_since_crossing_ones_are_written_just_the_s
 
 @pytest.mark.parametrize("seed", range(20))
 def test_mentions_cross_if_they_share_tokens_and_neither_holds_the_other(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     clusters = [
-        [(start := chance.randrange(30), start + chance.randint(1, 6)) for _ in range(chance.randint(0, 4))]
-        for _ in range(chance.randint(0, 5))
+        [(start := rng.randrange(30), start + rng.randint(1, 6)) for _ in range(rng.randint(0, 4))]
+        for _ in range(rng.randint(0, 5))
     ]
     tokens = {mention: set(range(*mention)) for cluster in clusters for mention in cluster}
     crossing = [a for a in tokens.values() if any(a & b and not a <= b and not b <= a for b in tokens.values())]
@@ -163,7 +163,7 @@ def refusal(read, split, content):
 
 @pytest.mark.parametrize("split", ["train", "dev"])
 @pytest.mark.parametrize(
-    ("cells", "line", "said"),
+    ("cells", "line", "message"),
     [
         ("- (0 -", 8, "a mention of cluster 0 is not closed before the sentence ends"),
         ("(0 (0 - 0)", 7, "a mention of cluster 0 is not closed before the sentence ends"),
@@ -175,9 +175,9 @@ def refusal(read, split, content):
         ("(1|(1 1)|1)", 8, "this mention is twice in cluster 1"),
     ],
 )
-def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path, read, split, cells, line, said):
+def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path, read, split, cells, line, message):
     content = conll(("d", "000", RAIN, sentence_of(cells), ANN)).replace("\n\n", "\n\n\n\n", 1)
-    assert refusal(read, split, content) == f"{tmp_path}/{split}.conll:{line}: {said}"
+    assert refusal(read, split, content) == f"{tmp_path}/{split}.conll:{line}: {message}"
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path,
 )
 def test_a_malformed_cell_is_refused_with_file_and_line(tmp_path, read, cell):
     content = conll(("c", "000", ANN), ("d", "000", sentence_of(f"- {cell} -")))
-    said = f"malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
-    assert refusal(read, "test", content) == f"{tmp_path}/test.conll:11: {said}"
+    message = f"malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
+    assert refusal(read, "test", content) == f"{tmp_path}/test.conll:11: {message}"
 
 
 def test_a_mention_must_not_run_over_a_sentences_end(tmp_path, read):
     content = conll(("d", "000", sentence_of("- (0"), sentence_of("0) -")))
-    said = "a mention of cluster 0 is not closed before the sentence ends"
-    assert refusal(read, "train", content) == f"{tmp_path}/train.conll:3: {said}"
+    message = "a mention of cluster 0 is not closed before the sentence ends"
+    assert refusal(read, "train", content) == f"{tmp_path}/train.conll:3: {message}"
 
 
 def test_a_training_file_without_mentions_is_refused(tmp_path, read):

@@ -6,21 +6,17 @@ import pytest
 from elmo_tasks.data.coref import CorefItem, CorefReader, cut
 
 
-def random_item(chance, n_sentences):
+def random_item(rng, n_sentences):
     """A document in which no word and no speaker comes twice."""
-    lengths = [chance.randint(1, 6) for _ in range(n_sentences)]
+    lengths = [rng.randint(1, 6) for _ in range(n_sentences)]
     n_tokens = sum(lengths)
     bounds = [(sum(lengths[:k]), sum(lengths[: k + 1])) for k in range(n_sentences)]
     mentions = sorted(
-        {
-            (start, chance.randint(start + 1, end))
-            for begin, end in bounds
-            for start in chance.choices(range(begin, end), k=3)
-        }
+        {(start, rng.randint(start + 1, end)) for begin, end in bounds for start in rng.choices(range(begin, end), k=3)}
     )
     clusters = [[] for _ in range(max(1, len(mentions) // 3))]
     for mention in mentions:
-        chance.choice(clusters).append(mention)
+        rng.choice(clusters).append(mention)
     return CorefItem(
         sentences=[[f"w{k}" for k in range(*bound)] for bound in bounds],
         speakers=[f"s{k}" for k in range(n_tokens)],
@@ -42,10 +38,10 @@ def spelled(item):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_cut_document_spells_the_mentions_within_it_that_still_have_a_partner(seed):
-    chance = random.Random(seed)
-    item = random_item(chance, n_sentences=chance.randint(2, 12))
+    rng = random.Random(seed)
+    item = random_item(rng, n_sentences=rng.randint(2, 12))
     before = copy.deepcopy(item)
-    n_kept = chance.randint(1, len(item.sentences))
+    n_kept = rng.randint(1, len(item.sentences))
     for first in range(len(item.sentences) - n_kept + 1):
         part = cut(item, first, n_kept)
         assert part.sentences == item.sentences[first : first + n_kept]
@@ -72,14 +68,14 @@ def test_a_stretch_may_be_without_clusters():
 def test_long_training_documents_are_cut_elsewhere_each_time_and_in_every_place(longest):
     reader = CorefReader(max_training_sentences=longest)
     item = random_item(random.Random(1), n_sentences=6)
-    chance = random.Random(2)
-    drawn = [reader.vary(item, chance) for _ in range(100)]
+    rng = random.Random(2)
+    drawn = [reader.vary(item, rng) for _ in range(100)]
     stretches = [item.sentences[first : first + longest] for first in range(6 - longest + 1)]
     assert all(part.sentences in stretches for part in drawn)
     assert all(any(part.sentences == stretch for part in drawn) for stretch in stretches)
     assert all(part == cut(item, stretches.index(part.sentences), longest) for part in drawn)
-    chance = random.Random(2)
-    assert [reader.vary(item, chance) for _ in range(100)] == drawn
+    rng = random.Random(2)
+    assert [reader.vary(item, rng) for _ in range(100)] == drawn
 
 
 @pytest.mark.parametrize("n_sentences", [1, 3, 4])

@@ -89,7 +89,7 @@ def test_a_users_input_becomes_an_item(task, fields, texts):
 
 
 @pytest.mark.parametrize(
-    ("task", "fields", "said"),
+    ("task", "fields", "message"),
     [
         ("sst5", {}, r"expected the fields text \(a text\); found nothing"),
         ("sst5", {"text": "a", "label": 1}, r"expected the fields .*; found text, label"),
@@ -110,8 +110,8 @@ def test_a_users_input_becomes_an_item(task, fields, texts):
         ("coref", {"sentences": ["a"], "genre": 1}, "genre must be a text, found 1"),
     ],
 )
-def test_bad_input_is_refused_by_its_name(task, fields, said):
-    with pytest.raises(UserError, match=f"^input 1.*{said}"):
+def test_bad_input_is_refused_by_its_name(task, fields, message):
+    with pytest.raises(UserError, match=f"^input 1.*{message}"):
         READERS[task].from_json(fields, "input 1")
 
 

@@ -70,7 +70,7 @@ def test_no_entity_is_expanded(read):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("</text>", "", r":15: not well-formed XML"),
         ('id="d000.s000.t001"', 'id="d9"', r":9: found instance 'd9', which has no line"),
@@ -82,13 +82,13 @@ def test_no_entity_is_expanded(read):
         ("&amp;", "&nothing;", r":7: not well-formed XML"),
     ],
 )
-def test_bad_xml_is_named_with_its_line(read, old, new, said):
-    with pytest.raises(UserError, match=r"a\.data\.xml" + said):
+def test_bad_xml_is_named_with_its_line(read, old, new, message):
+    with pytest.raises(UserError, match=r"a\.data\.xml" + message):
         read(XML.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         (KEYS + "d1\n", r":3: expected a new instance and its sense keys, found 'd1'"),
         (KEYS + KEYS, r":3: expected a new instance"),
@@ -97,8 +97,8 @@ def test_bad_xml_is_named_with_its_line(read, old, new, said):
         (KEYS + "d2 cold%3:00:01::\n", r": 1 instances are not in a\.data\.xml, such as d2"),
     ],
 )
-def test_bad_keys_are_named_with_their_line(read, keys, said):
-    with pytest.raises(UserError, match=r"a\.gold\.key\.txt" + said):
+def test_bad_keys_are_named_with_their_line(read, keys, message):
+    with pytest.raises(UserError, match=r"a\.gold\.key\.txt" + message):
         read(keys=keys)
 
 

@@ -72,6 +72,14 @@ def test_digest_of_hub_rows_follows_their_content_not_their_place_or_format(fold
         assert Hub(id=folder(as_json, changed), splits=SPLITS).digest != digest
 
 
+def test_the_test_rows_of_the_hub_have_a_digest_of_their_own(folder):
+    whole = Hub(id=folder(as_json, SST), splits=SPLITS)
+    others = Hub(id=whole.id, splits={split: name for split, name in SPLITS.items() if split != "test"})
+    swapped = Hub(id=whole.id, splits=SPLITS | {"test": SPLITS["dev"]})
+    assert whole.digest == others.digest == swapped.digest
+    assert (others.test_digest, swapped.test_digest) == (None, whole.test_digest)
+
+
 def test_a_missing_split_is_named_with_those_that_are_there(folder):
     id_ = folder(as_json, SST, splits={"train": "train", "test": "test"})
     with pytest.raises(UserError, match=r"has no split 'validation' for dev; it has train, test"):
@@ -113,8 +121,17 @@ def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tm
     first = Files(str(tmp_path), files).digest
     assert Files(str(tmp_path), files).digest == first
     assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}).digest != first
-    (tmp_path / "c").write_text("(2 c)\n")
+    (tmp_path / "b").write_text("(2 b)\n")
     assert Files(str(tmp_path), files).digest != first
+
+
+def test_the_test_file_has_a_digest_of_its_own(files, tmp_path):
+    first = Files(str(tmp_path), files)
+    (tmp_path / "c").write_text("(2 c)\n")
+    changed, missing = Files(str(tmp_path), files), Files(str(tmp_path), files | {"test": None})
+    assert first.digest == changed.digest == missing.digest
+    assert len({first.test_digest, changed.test_digest, None}) == 3
+    assert missing.test_digest is None
 
 
 def test_digest_of_a_folder_covers_what_is_linked_below_it(files, tmp_path):
@@ -161,7 +178,7 @@ def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({"train": 5}, r"task\.files\.train must be a path or pattern, or null, found 5"),
         ({"train": ["a", "b"]}, r"task\.files\.train must be a path or pattern, or null, found \['a', 'b'\]"),
@@ -170,8 +187,8 @@ def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
         ({"train": "**a"}, r"task\.files\.train='\*\*a' is no path or pattern"),
     ],
 )
-def test_paths_are_texts(files, said, tmp_path):
-    with pytest.raises(UserError, match=said):
+def test_paths_are_texts(files, message, tmp_path):
+    with pytest.raises(UserError, match=message):
         Files(str(tmp_path), files | {"dev": None, "test": None})
 
 

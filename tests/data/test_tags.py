@@ -60,11 +60,11 @@ def test_chunks_of_any_tag_sequence_are_those_of_conlleval_and_of_seqeval(prefix
 
 
 def random_spans(seed):
-    chance, spans, k = random.Random(seed), [], 0
+    rng, spans, k = random.Random(seed), [], 0
     while k < 60:
-        length = chance.choice([1, 1, 2, 3, 5])
-        if chance.random() < 0.6:
-            spans.append((k, k + length, chance.choice(KINDS)))
+        length = rng.choice([1, 1, 2, 3, 5])
+        if rng.random() < 0.6:
+            spans.append((k, k + length, rng.choice(KINDS)))
         k += length
     return spans, k
 

@@ -114,17 +114,17 @@ CJK = "日本語京都한국어かなカナ。、「」\U00020000"
 PIECES = ["n't", "N’T", "'s", "’ll", "U.S.", "e.g.", "Mr.", "No. ", "1,000.5", "--", "...", "well-known"]
 
 
-def random_text(chance):
+def random_text(rng):
     kinds = [SPACES, LETTERS, "0123456789", SIGNS, "'’.,-–", MARKS, CJK, PIECES]
-    return "".join(chance.choice(chance.choice(kinds)) for _ in range(chance.randint(0, 40)))
+    return "".join(rng.choice(rng.choice(kinds)) for _ in range(rng.randint(0, 40)))
 
 
 @pytest.mark.parametrize("split_hyphens", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_tokens_of_any_text_are_literal_and_cover_all_but_white_space_once(seed, split_hyphens):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(1000):
-        text = random_text(chance)
+        text = random_text(rng)
         tokens = tokenize(text, split_hyphens=split_hyphens)
         assert [text[token.start : token.stop] for token in tokens] == [token.word for token in tokens], repr(text)
         covered = [k for token in tokens for k in range(token.start, token.stop)]
@@ -134,9 +134,9 @@ def test_tokens_of_any_text_are_literal_and_cover_all_but_white_space_once(seed,
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_of_no_account_how_much_white_space_there_is_and_of_which_kind(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(1000):
-        text = random_text(chance)
+        text = random_text(rng)
         wide = "".join(" \u3000\n" if character.isspace() else character for character in text)
         assert words(wide) == words(text), repr(text)
 

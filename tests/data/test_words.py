@@ -49,6 +49,20 @@ def test_which_words_get_a_row(glove):
     assert coverage == 1 / 4
 
 
+def test_test_words_change_no_other_row_and_no_later_random_number(glove):
+    words = glove("known -7 3\nelsewhere 30 40\nlate 5 6\n")
+    train, dev = Counter({"known": 1, "twice": 2}), ["elsewhere"]
+    torch.manual_seed(1)
+    _, without, _ = words.embed(train, dev)
+    next_number = torch.rand(())
+    torch.manual_seed(1)
+    vocabulary, matrix, _ = words.embed(train, dev, ["late", "foreign", "known"])
+    assert torch.equal(matrix[:-1], without)
+    assert torch.rand(()) == next_number
+    assert matrix[vocabulary["late"]].tolist() == [5, 6]
+    assert vocabulary["foreign"] == UNKNOWN
+
+
 def test_padding_is_zero_and_rows_without_a_vector_have_the_spread_of_the_vectors(glove):
     train = Counter({f"new{k}": 2 for k in range(2000)} | {"known": 1})
     _, matrix, _ = glove("known -7 3\n").embed(train, [])
@@ -73,7 +87,7 @@ def test_random_vectors_are_drawn_for_words_that_occur_twice_in_training():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("a 1 2\nthe 1 2 3\n", r"glove\.txt:2: expected a word and 2 numbers \(words\.dim=2\), found 3"),
         ("a 1 2\nthe 1\n", r"glove\.txt:2: .*found 1"),
@@ -84,8 +98,8 @@ def test_random_vectors_are_drawn_for_words_that_occur_twice_in_training():
     ],
     ids=["too-many", "too-few", "no-number", "not-utf8", "another-language", "empty"],
 )
-def test_a_file_of_another_kind_is_refused(glove, content, said):
-    with pytest.raises(UserError, match=said):
+def test_a_file_of_another_kind_is_refused(glove, content, message):
+    with pytest.raises(UserError, match=message):
         glove(content).embed(Counter(["the"]), [])
 
 
@@ -160,9 +174,11 @@ def test_what_a_strangers_vectors_have_is_read(tmp_path):
     assert words.nearest("the", 1)[0][0] == "of"
 
 
-@pytest.mark.parametrize(("line", "said"), [("the 1 nan 3", "not finite"), ("the 1 " + "2" * 200_000, "100,000 char")])
-def test_a_vector_is_finite_and_its_line_is_bounded(tmp_path, line, said):
+@pytest.mark.parametrize(
+    ("line", "message"), [("the 1 nan 3", "not finite"), ("the 1 " + "2" * 200_000, "100,000 char")]
+)
+def test_a_vector_is_finite_and_its_line_is_bounded(tmp_path, line, message):
     path = tmp_path / "vectors"
     path.write_text(f"of 1 2 3\n{line}\n", "utf-8")
-    with pytest.raises(UserError, match=rf"vectors:2: .*{said}"):
+    with pytest.raises(UserError, match=rf"vectors:2: .*{message}"):
         WordVectors(name="glove", path=str(path), dim=3, lowercase=True).lookup(["the"])

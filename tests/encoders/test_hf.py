@@ -29,16 +29,16 @@ def oracle(kind, folder, sentence, policy, window):
     space = "" if kind == "bert" else " "
     cut = [tokenizer(space + word, add_special_tokens=False)["input_ids"] for word in sentence]
     marked = tokenizer("", add_special_tokens=True)["input_ids"]
-    before, behind = marked[: len(marked) // 2], marked[len(marked) // 2 :]
+    before, following = marked[: len(marked) // 2], marked[len(marked) // 2 :]
     ids = [piece for word in cut for piece in word]
     size = window - len(marked)
     starts = [0] if len(ids) <= size else sorted({*range(0, len(ids) - size, size // 2), len(ids) - size})
     read = []
     for start in starts:
-        pieces = torch.tensor([[*before, *ids[start : start + size], *behind]])
+        pieces = torch.tensor([[*before, *ids[start : start + size], *following]])
         with torch.no_grad():
             hidden = torch.stack(model(pieces, output_hidden_states=True).hidden_states)[:, 0]
-        read.append(hidden[:, len(before) : hidden.shape[1] - len(behind)])
+        read.append(hidden[:, len(before) : hidden.shape[1] - len(following)])
     vectors, begin = [], 0
     for word in cut:
         places = [begin] if policy == "first" else range(begin, begin + len(word))

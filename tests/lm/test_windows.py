@@ -199,8 +199,8 @@ def test_missing_text_is_named_by_its_option(tmp_path, option):
 
 def test_words_that_lose_their_end_are_told_once_whatever_they_are_in(tmp_path, capsys):
     make(tmp_path, heldout=[f"{'c' * 49} a\n"], train=[f"a {'b' * 60} {'b' * 60}\n{'d' * 48} e f\n"])
-    said = capsys.readouterr().err
-    assert said == f"text: words longer than 48 bytes are truncated: 2, such as '{'b' * 60}'\n"
+    sentence = capsys.readouterr().err
+    assert sentence == f"text: words longer than 48 bytes are truncated: 2, such as '{'b' * 60}'\n"
     write(tmp_path, ["a\n"], ["a b c d e f\n"])
     open_data(tmp_path)
     assert capsys.readouterr().err == ""

@@ -178,22 +178,22 @@ def from_the_definitions(documents):
     return result(parts)
 
 
-def random_clusters(chance, mentions):
+def random_clusters(rng, mentions):
     """At most five clusters, singletons among them, that leave out some mentions."""
-    clusters = [[] for _ in range(chance.randint(1, 5))]
-    for mention in chance.sample(mentions, chance.randint(0, len(mentions))):
-        chance.choice(clusters).append(mention)
+    clusters = [[] for _ in range(rng.randint(1, 5))]
+    for mention in rng.sample(mentions, rng.randint(0, len(mentions))):
+        rng.choice(clusters).append(mention)
     return [cluster for cluster in clusters if cluster]
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_scores_are_those_of_the_definitions_on_random_clusters(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     documents = []
-    for _ in range(chance.randint(1, 4)):
-        n_tokens = chance.randint(2, 6)
+    for _ in range(rng.randint(1, 4)):
+        n_tokens = rng.randint(2, 6)
         mentions = [(start, stop) for start in range(n_tokens) for stop in range(start + 1, n_tokens + 1)]
-        documents.append((random_clusters(chance, mentions), random_clusters(chance, mentions)))
+        documents.append((random_clusters(rng, mentions), random_clusters(rng, mentions)))
     assert scored(*documents) == pytest.approx(from_the_definitions(documents))
 
 
@@ -344,12 +344,12 @@ def crosses(one, other):
     return start < later < stop < end
 
 
-def random_mentions(chance, sentence_lengths):
+def random_mentions(rng, sentence_lengths):
     """Mentions within sentences that nest or keep apart."""
     mentions, begin = [], 0
     for length in sentence_lengths:
         for _ in range(3 * length):
-            start, last = sorted(chance.choices(range(begin, begin + length), k=2))
+            start, last = sorted(rng.choices(range(begin, begin + length), k=2))
             if not any(mention == (start, last + 1) or crosses(mention, (start, last + 1)) for mention in mentions):
                 mentions.append((start, last + 1))
         begin += length
@@ -358,11 +358,11 @@ def random_mentions(chance, sentence_lengths):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_files_parse_back_to_random_clusters(seed):
-    chance, metric = random.Random(seed), CorefF1()
+    rng, metric = random.Random(seed), CorefF1()
     documents = []
     for number in range(5):
-        lengths = chance.choices(range(1, 9), k=chance.randint(1, 4))
-        gold, predicted = (random_clusters(chance, random_mentions(chance, lengths)) for _ in range(2))
+        lengths = rng.choices(range(1, 9), k=rng.randint(1, 4))
+        gold, predicted = (random_clusters(rng, random_mentions(rng, lengths)) for _ in range(2))
         documents.append((gold, predicted))
         metric.update([predicted], [gold_of(gold, number, sentence_lengths=lengths)])
     files = metric.files()

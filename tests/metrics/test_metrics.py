@@ -45,7 +45,7 @@ def test_spans_end_with_their_sentence_and_counts_add_up_over_batches():
 
 
 def test_span_scores_equal_set_arithmetic_on_random_spans():
-    chance = random.Random(0)
+    rng = random.Random(0)
     hits = n_predicted = n_gold = 0
     metric = SpanF1()
     for _ in range(200):
@@ -53,7 +53,7 @@ def test_span_scores_equal_set_arithmetic_on_random_spans():
         for _side in range(2):
             tags, spans, k = [], set(), 0
             while k < 12:
-                n, kind = chance.choice([(1, None), (1, None), (1, "X"), (2, "X"), (1, "Y")])
+                n, kind = rng.choice([(1, None), (1, None), (1, "X"), (2, "X"), (1, "Y")])
                 tags += ["O"] * n if kind is None else [f"B-{kind}", *[f"I-{kind}"] * (n - 1)]
                 spans |= set() if kind is None else {(k, n, kind)}
                 k += n

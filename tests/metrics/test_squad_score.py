@@ -66,16 +66,16 @@ FILLING = ["the", "A", "an", "The.", ",", ".", "--", "'s", "  ", "\n", "\u00a0",
 
 def some_questions(seed, n):
     """Predictions, some of them empty, and references that have a word at least."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     questions = []
     for _ in range(n):
         references = [
-            " ".join([*chance.choices(WORDS + FILLING, k=chance.randint(0, 3)), chance.choice(WORDS)])
-            for _ in range(chance.randint(1, 4))
+            " ".join([*rng.choices(WORDS + FILLING, k=rng.randint(0, 3)), rng.choice(WORDS)])
+            for _ in range(rng.randint(1, 4))
         ]
-        other = "".join(word + chance.choice(["", " "]) for word in chance.choices(WORDS + FILLING, k=3))
-        near = chance.choice(references).lower().replace(" ", " the ", chance.randint(0, 2))
-        questions.append((chance.choice([near, near, other, references[0] + " " + other, "", "the"]), references))
+        other = "".join(word + rng.choice(["", " "]) for word in rng.choices(WORDS + FILLING, k=3))
+        near = rng.choice(references).lower().replace(" ", " the ", rng.randint(0, 2))
+        questions.append((rng.choice([near, near, other, references[0] + " " + other, "", "the"]), references))
     return questions
 
 
@@ -116,9 +116,9 @@ def official(questions):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_not_even_the_last_digit_depends_on_the_order_of_batches(seed):
-    questions, chance = some_questions(seed, 400), random.Random(seed)
-    order = chance.sample(range(400), 400)
-    assert any(official(chance.sample(questions, 400)) != official(questions) for _ in range(20)), "order would matter"
+    questions, rng = some_questions(seed, 400), random.Random(seed)
+    order = rng.sample(range(400), 400)
+    assert any(official(rng.sample(questions, 400)) != official(questions) for _ in range(20)), "order would matter"
     metric = SquadScore()
     while order:
         batch, order = order[:7], order[7:]

@@ -77,32 +77,32 @@ def srl_eval(gold, predicted):
 LABELS = ["ARG0", "ARG1", "C-ARG1", "R-ARG0", "V", "C-V", "ARGM-TMP"]
 
 
-def random_tags(chance, n_tokens, like=None):
+def random_tags(rng, n_tokens, like=None):
     """Spans of one to three tokens with gaps between some; with ``like``, most of another sequence's spans."""
     tags = []
     while len(tags) < n_tokens:
-        if like is not None and not like[len(tags)].startswith("I") and chance.random() < 0.8:
+        if like is not None and not like[len(tags)].startswith("I") and rng.random() < 0.8:
             stop = next((k for k in range(len(tags) + 1, n_tokens) if not like[k].startswith("I")), n_tokens)
             tags += like[len(tags) : stop]
-        elif chance.random() < 0.4:
+        elif rng.random() < 0.4:
             tags.append("O")
         else:
-            label = chance.choice(LABELS)
-            tags += [f"B-{label}", *[f"I-{label}"] * chance.randint(0, 2)]
+            label = rng.choice(LABELS)
+            tags += [f"B-{label}", *[f"I-{label}"] * rng.randint(0, 2)]
     return tags[:n_tokens]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_scores_are_those_of_the_conll_2005_scorer_on_the_files(seed):
-    chance, metric = random.Random(seed), SrlF1()
+    rng, metric = random.Random(seed), SrlF1()
     every_tag = ["O", *(f"{prefix}-{label}" for label in LABELS for prefix in "BI")]
     for number in range(60):
-        n_tokens = chance.randint(1, 15)
-        gold = [random_tags(chance, n_tokens) for _ in range(chance.randint(1, 4))]
+        n_tokens = rng.randint(1, 15)
+        gold = [random_tags(rng, n_tokens) for _ in range(rng.randint(1, 4))]
         if seed % 4 == 3:  # whatever the tags
-            predicted = [chance.choices(every_tag, k=n_tokens) for _ in gold]
+            predicted = [rng.choices(every_tag, k=n_tokens) for _ in gold]
         else:
-            predicted = [random_tags(chance, n_tokens, like=row) for row in gold]
+            predicted = [random_tags(rng, n_tokens, like=row) for row in gold]
         metric.update([predicted], [gold_of(*gold, number=number)])
     files = metric.files()
     scores = metric.compute()
@@ -182,8 +182,8 @@ def test_predictions_that_do_not_pair_with_gold_are_refused():
 
 
 def test_gold_against_itself_scores_100():
-    chance, metric = random.Random(5), SrlF1()
-    gold = [gold_of(*(random_tags(chance, 12) for _ in range(3)), number=k) for k in range(20)]
+    rng, metric = random.Random(5), SrlF1()
+    gold = [gold_of(*(random_tags(rng, 12) for _ in range(3)), number=k) for k in range(20)]
     metric.update([of_sentence["tags"] for of_sentence in gold], gold)
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
     files = metric.files()

@@ -126,28 +126,30 @@ def flags(pack_folder, tiny_size, tmp_path):
 
 def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, capsys):
     folder = tmp_path / "pack"
-    status, said = run(
+    status, sentence = run(
         capsys, "pack", "--train", text_folder / "train-*.txt", "--heldout", text_folder / "held*.txt", "--out", folder
     )
     assert status == 0
-    assert "45 words" in said.out or "47 words" in said.out
+    assert "45 words" in sentence.out or "47 words" in sentence.out
     tiny = [part for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
     common = ["--pack", folder, "--out", tmp_path / "out", "--size", tiny_size, *tiny, "--epochs", 0.4, "--device"]
-    status, said = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
-    assert status == 0, said.err
-    assert "the budget is spent" in said.out
+    status, sentence = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
+    assert status == 0, sentence.err
+    assert "the budget is spent" in sentence.out
     assert max(path.stat().st_size for path in tmp_path.glob("out/**/*") if path.is_file()) <= 30_000
     assert run(capsys, "join", tmp_path / "out" / "bilm")[0] == 0
-    status, said = run(capsys, "perplexity", "--pack", folder, "--bilm", tmp_path / "out" / "bilm", "--device", "cpu")
+    status, sentence = run(
+        capsys, "perplexity", "--pack", folder, "--bilm", tmp_path / "out" / "bilm", "--device", "cpu"
+    )
     assert status == 0
     about = json.loads((tmp_path / "out" / INDEX).read_text())["about"]
-    found = float(said.out.split("perplexity ")[1].split(",")[0])
+    found = float(sentence.out.split("perplexity ")[1].split(",")[0])
     assert found == pytest.approx(about["curve"][-1]["perplexity"], rel=0.01)
     assert run(capsys, "export", "--out", tmp_path / "out", "--to", tmp_path / "again")[0] == 0
     assert BiLM.load(tmp_path / "again").digest == BiLM.load(tmp_path / "out" / "bilm").digest
-    status, said = run(capsys, "train", *common, "cpu")
-    assert "resumed after" in said.out
-    assert "the budget is spent" in said.out
+    status, sentence = run(capsys, "train", *common, "cpu")
+    assert "resumed after" in sentence.out
+    assert "the budget is spent" in sentence.out
 
 
 @pytest.mark.parametrize(
@@ -163,24 +165,24 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     ],
 )
 def test_bad_input_is_one_sentence(flags, capsys, changes, message):
-    status, said = run(capsys, "train", *flags, *changes)
+    status, sentence = run(capsys, "train", *flags, *changes)
     assert status == 1
-    assert message in said.err
-    assert said.err.count("\n") == 1
+    assert message in sentence.err
+    assert sentence.err.count("\n") == 1
 
 
 def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path):
     assert run(capsys, "train", *flags)[0] == 0
     before = load_state(tmp_path / "out")[0]["weights"]
-    status, said = run(capsys, "train", *flags, "--dropout", 0.3)
+    status, sentence = run(capsys, "train", *flags, "--dropout", 0.3)
     assert status == 1
-    assert "the state of another training: its dropout is 0.2, here it is 0.3" in said.err
+    assert "the state of another training: its dropout is 0.2, here it is 0.3" in sentence.err
     assert torch.equal(load_state(tmp_path / "out")[0]["weights"], before)
     damaged = next((tmp_path / "out").glob("state-*"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    status, said = run(capsys, "train", *flags)
+    status, sentence = run(capsys, "train", *flags)
     assert status == 1
-    assert f"{damaged.name}: damaged" in said.err
+    assert f"{damaged.name}: damaged" in sentence.err
 
 
 def test_a_loss_that_is_not_finite_leaves_the_last_good_state(train, tmp_path):
@@ -210,15 +212,15 @@ def test_too_little_gpu_memory_is_one_sentence(flags, capsys, monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has ...")
 
     monkeypatch.setattr("elmo_tasks.pretraining.step.TrainingStep.run", fail)
-    status, said = run(capsys, "train", *flags)
+    status, sentence = run(capsys, "train", *flags)
     assert status == 1
-    assert said.err == (
+    assert sentence.err == (
         "the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
     )
 
 
 def test_parts_that_are_missing_are_named(tmp_path, capsys):
     (tmp_path / "weights.hdf5.part-000-of-002").write_bytes(b"1")
-    status, said = run(capsys, "join", tmp_path)
+    status, sentence = run(capsys, "join", tmp_path)
     assert status == 1
-    assert "weights.hdf5.part-001-of-002: missing; weights.hdf5 has 2 parts" in said.err
+    assert "weights.hdf5.part-001-of-002: missing; weights.hdf5 has 2 parts" in sentence.err

@@ -145,7 +145,7 @@ def test_long_sentences_are_cut_around_the_word(files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["absent"], r"^error: 'absent' is not in .*text; give a sentence: --sentence"),
         (["play", "--sentence", "no such"], r"^error: 'play' is not a token in"),
@@ -155,8 +155,8 @@ def test_long_sentences_are_cut_around_the_word(files, tmp_path, capsys):
         (["play", "--bilm", "/no/such"], r"^error: .*/no/such"),
     ],
 )
-def test_bad_input_is_one_sentence(files, arguments, said):
-    with pytest.raises(SystemExit, match=said):
+def test_bad_input_is_one_sentence(files, arguments, message):
+    with pytest.raises(SystemExit, match=message):
         main([*files, *arguments])
 
 

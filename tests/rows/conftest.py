@@ -11,7 +11,7 @@ PERPLEXITIES = {"perplexity": 40.0, "forward": 39.0, "backward": 41.0}
 MIX = {"s": [0.2, 0.7, 0.1], "gamma": 1.5}
 
 HEADER: Json = {
-    "schema": 2,
+    "schema": 3,
     "run_id": "snli-local-cpu-input-mini-s1-12345678",
     "kind": "supervised",
     "task": "snli",
@@ -30,6 +30,7 @@ MEASURED: Json = {
     "data": {
         "name": "local",
         "digest": "0123456789abcdef",
+        "test_digest": None,
         "items": {"train": {"original": 10, "used": 9}, "dev": {"original": 5, "used": 5}},
         "left_out": {"no gold label": 2},
         "word_coverage": 0.99,

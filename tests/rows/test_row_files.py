@@ -87,7 +87,7 @@ def test_each_missing_field_is_named(kind: str, request: pytest.FixtureRequest) 
         ({"created": "2026-01-01"}, "created must be an ISO time with its zone"),
         ({"created": "soon"}, "created must"),
         ({"kind": "guess"}, "kind must be 'supervised', 'language_model', 'sense_probe' or 'ensemble', found 'guess'"),
-        ({"schema": 1}, "x.json: row of schema 1, expected 2; delete it and run the cell again"),
+        ({"schema": 1}, "x.json: row of schema 1, expected 3; delete it and run the cell again"),
         ({"status": "running"}, "status"),
         ({"scores": {}}, "x.json: scores.dev is missing"),
         ({"scores": {"dev": {"f1": 60.0}}}, "x.json: scores.dev.accuracy is missing"),
@@ -127,9 +127,9 @@ def test_a_correlation_below_zero_and_a_large_perplexity_are_scores(supervised: 
         "{",
         "null",
         "[" * 100_000,
-        '{"schema": 2, "config": {"x": NaN}}',
-        '{"schema": 2, "x": "\\ud800"}',
-        '{"schema": 2, "config": ' + '{"a":' * 5000 + "1" + "}" * 5001,
+        '{"schema": 3, "config": {"x": NaN}}',
+        '{"schema": 3, "x": "\\ud800"}',
+        '{"schema": 3, "config": ' + '{"a":' * 5000 + "1" + "}" * 5001,
     ],
 )
 def test_what_is_no_row_is_one_sentence(text: str) -> None:
@@ -153,12 +153,11 @@ def test_a_row_lies_in_the_file_of_its_name(supervised: Json, tmp_path: Path) ->
         read_row(path)
 
 
-def test_a_finished_row_has_the_scores_that_are_asked_for(supervised: Json, failed: Json, tmp_path: Path) -> None:
+def test_a_failed_run_has_no_finished_row(supervised: Json, failed: Json, tmp_path: Path) -> None:
     path = tmp_path / f"{supervised['run_id']}.json"
-    assert finished_row(path, needs_test=False) is None
+    assert finished_row(path) is None
     path.write_text(json.dumps(failed))
-    assert finished_row(path, needs_test=False) is None
+    assert finished_row(path) is None
     assert load(tmp_path) == [read(failed)]
     path.write_text(json.dumps(supervised))
-    assert finished_row(path, needs_test=True) is None
-    assert finished_row(path, needs_test=False) == read(supervised)
+    assert finished_row(path) == read(supervised)

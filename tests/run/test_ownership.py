@@ -39,7 +39,7 @@ def folder_of(tmp_path: Path) -> RunFolder:
 
 def assert_whole(folder: RunFolder) -> io.AnyRow:
     """The row is finished, and its weights are those that it names."""
-    row = io.finished_row(folder.row, needs_test=False)
+    row = io.finished_row(folder.row)
     assert row is not None
     assert digest_file(folder.check_weights(row)) == row.weights
     return row

@@ -323,7 +323,7 @@ def test_the_digest_of_a_state_is_the_sha_256_of_its_json_and_its_tensors_in_ord
         {str(n): torch.full((2,), n, dtype=torch.int32) for n in range(11)}, tmp_path / STATE
     )
     with safe_open(tmp_path / STATE, "np") as file:
-        said = file.metadata()
+        message = file.metadata()
         contents = [file.get_tensor(name).tobytes() for name in sorted(file.keys())]
     assert len(contents) == 11
-    assert said["digest"] == hashlib.sha256(b"".join([said["state"].encode(), *contents])).hexdigest()
+    assert message["digest"] == hashlib.sha256(b"".join([message["state"].encode(), *contents])).hexdigest()

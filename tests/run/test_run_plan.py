@@ -73,9 +73,9 @@ def test_max_steps_bound_a_plan(composed: Any) -> None:
 
 def test_a_run_is_planned_by_a_key_and_a_finished_one_costs_nothing(composed: Any, tmp_path: Path, capsys: Any) -> None:
     run(composed("task=sst5", "elmo.placement=none", "plan=true"))
-    said = capsys.readouterr().out
-    assert "plan of sst5-sample-cpu" in said
-    assert "in all" in said
+    message = capsys.readouterr().out
+    assert "plan of sst5-sample-cpu" in message
+    assert "in all" in message
     assert not (tmp_path / "outputs").exists()
     run(composed("task=sst5", "elmo.placement=none"))
     run(composed("task=sst5", "elmo.placement=none", "plan=true"))

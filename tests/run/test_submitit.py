@@ -53,17 +53,17 @@ def comparable(row: dict[str, Any]) -> dict[str, Any]:
 def test_a_killed_job_of_a_sweep_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     first = start(tmp_path / "sweep", *SWEEP, "seed=1,2")
     killed = kill_a_job(tmp_path / "sweep")
-    said, _ = first.communicate(timeout=900)
-    assert first.returncode != 0, said
+    message, _ = first.communicate(timeout=900)
+    assert first.returncode != 0, message
     again = start(tmp_path / "sweep", *SWEEP, "seed=1,2")
-    said, _ = again.communicate(timeout=900)
-    assert again.returncode == 0, said
+    message, _ = again.communicate(timeout=900)
+    assert again.returncode == 0, message
     rows = {row["run_id"]: row for row in load(tmp_path / "sweep" / "rows")}
     assert {row["seed"] for row in rows.values()} == {1, 2}
     assert {row["status"] for row in rows.values()} == {"finished"}
     assert rows[killed]["training"]["resumed_after"]
     whole = start(tmp_path / "whole", f"seed={rows[killed]['seed']}")
-    said, _ = whole.communicate(timeout=900)
-    assert whole.returncode == 0, said
+    message, _ = whole.communicate(timeout=900)
+    assert whole.returncode == 0, message
     [row] = load(tmp_path / "whole" / "rows")
     assert comparable(row) == comparable(rows[killed])

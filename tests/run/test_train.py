@@ -68,6 +68,23 @@ def test_the_test_set_is_shut_by_default(composed: Any, tmp_path: Path) -> None:
     assert set(rows_of(tmp_path)[0]["scores"]) == {"dev"}
 
 
+def test_another_test_set_is_the_same_run_and_only_its_scores_are_new(
+    composed: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    value = train.run(composed("test=true"))
+    (first,) = rows_of(tmp_path)
+    monkeypatch.setattr(supervised, "fit", None)  # nothing is trained again
+    other = "task.files.test=sst/dev.txt"
+    assert train.run(composed(other)) == value
+    assert rows_of(tmp_path) == [first]
+    assert train.run(composed(other, "test=true")) == value
+    (second,) = rows_of(tmp_path)
+    assert second["run_id"] == first["run_id"]
+    assert second["scores"]["dev"] == first["scores"]["dev"] == second["scores"]["test"] != first["scores"]["test"]
+    assert second["data"]["digest"] == first["data"]["digest"]
+    assert len({second["data"]["test_digest"], first["data"]["test_digest"], None}) == 3
+
+
 def test_a_finished_run_is_not_repeated_unless_forced(
     composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:

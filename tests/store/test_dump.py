@@ -60,9 +60,9 @@ def test_with_carried_state_the_top_layer_is_the_official_one(shared, tmp_path, 
 
 
 def test_text_that_cannot_be_read_or_has_no_line_leaves_nothing(tiny_bilm, tmp_path):
-    for name, content, said in (("a", b"fine\n\xff\n", r"a:2: not UTF-8"), ("b", b"", r"b: no line in it")):
+    for name, content, message in (("a", b"fine\n\xff\n", r"a:2: not UTF-8"), ("b", b"", r"b: no line in it")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             dump(tiny_bilm, tmp_path / name, tmp_path / "out.hdf5")
     with pytest.raises(UserError, match=r"out\.hdf5: cannot be written"):
         dump(tiny_bilm, tmp_path / "b", tmp_path / "no" / "out.hdf5")
@@ -92,15 +92,15 @@ def test_what_goes_wrong_while_computing_is_no_matter_of_writing(tiny_bilm, tmp_
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("a " * 5001, "5001 tokens; expected one sentence a line"),
         ("é" * 500_001, "more than 1,000,000 bytes in a line;"),
     ],
 )
-def test_a_line_without_end_is_refused_with_its_number(tiny_bilm, tmp_path, line, said):
+def test_a_line_without_end_is_refused_with_its_number(tiny_bilm, tmp_path, line, message):
     (tmp_path / "text").write_text(f"a long paragraph is fine: {'a ' * 4000}\n{line}\n", "utf-8")
-    with pytest.raises(UserError, match=f"^{tmp_path}/text:2: {said}"):
+    with pytest.raises(UserError, match=f"^{tmp_path}/text:2: {message}"):
         dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
@@ -114,8 +114,8 @@ def test_tokens_that_lose_their_end_are_told_once(tiny_bilm, tmp_path, monkeypat
     monkeypatch.setattr(module, "_PORTION_TOKENS", portion)
     (tmp_path / "text").write_text(f"a {'b' * 48}\n{'c' * 60}\nd {'e' * 49} {'c' * 60}\n")
     dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
-    said = f"{tmp_path / 'text'}: tokens longer than 48 bytes are truncated: 3, such as '{'c' * 60}'\n"
-    assert capsys.readouterr().err.splitlines()[-1] == said.strip()
+    message = f"{tmp_path / 'text'}: tokens longer than 48 bytes are truncated: 3, such as '{'c' * 60}'\n"
+    assert capsys.readouterr().err.splitlines()[-1] == message.strip()
     assert not recwarn.list
 
 

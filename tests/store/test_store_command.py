@@ -46,10 +46,10 @@ def test_everything_is_listed_with_its_kind_and_size(stores, tmp_path, tiny_bilm
     assert layers.n_bytes == sum(p.stat().st_size for p in layers.folder.iterdir() if p.is_file())
     monkeypatch.setenv("COLUMNS", "200")
     main(["--dir", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert all(kept.folder.name in said for kept in by_folder.values())
-    assert "6.0 MB free" not in said
-    assert str(tmp_path) in said
+    message = capsys.readouterr().out
+    assert all(kept.folder.name in message for kept in by_folder.values())
+    assert "6.0 MB free" not in message
+    assert str(tmp_path) in message
 
 
 def test_nothing_is_removed_without_a_condition_or_without_yes(stores, tmp_path, tiny_bilm, capsys):

@@ -114,9 +114,9 @@ def test_a_bad_shard_is_announced_removed_and_computed_again_once_and_no_other(
         store = LayerStore(tmp_path, tiny_bilm, dtype="float32", limit_gb=N_TOKENS * 3 * 12 * 4 / 1e9)
         assert store.fill(SENTENCES) == filled
         assert_right(store, SENTENCES)
-        said = announced(capsys)
-        assert len(said) == (filled.computed > 0)
-        assert all(re.fullmatch(expected, line) for line in said)
+        message = announced(capsys)
+        assert len(message) == (filled.computed > 0)
+        assert all(re.fullmatch(expected, line) for line in message)
         assert not list(two_shards.parent.glob(f"{two_shards.name}.*"))
         assert store.fill(SENTENCES).computed == 0
         assert not announced(capsys)

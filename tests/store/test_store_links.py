@@ -55,6 +55,6 @@ def test_an_index_of_any_size_is_not_read(tiny_bilm, tmp_path, filled, capsys):
 def test_a_header_of_any_kind_ends_in_a_sentence(tiny_bilm, tmp_path, filled, header, capsys):
     filled.write_bytes(header + b"\n")
     assert refilled(tiny_bilm, tmp_path) == 3
-    said = capsys.readouterr().err
-    assert "it is removed" in said
-    assert len(said) < 500
+    message = capsys.readouterr().err
+    assert "it is removed" in message
+    assert len(message) < 500

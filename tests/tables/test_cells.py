@@ -188,7 +188,7 @@ def test_a_failed_run_and_a_broken_file_are_no_part_of_a_cell_and_named(tmp_path
 
 def test_the_first_of_many_files_that_are_no_rows_are_shown(tmp_path: Path, write: Any) -> None:
     for k in range(7):
-        (tmp_path / "rows" / f"torn{k}.json").write_text('{"schema": 2, ')
+        (tmp_path / "rows" / f"torn{k}.json").write_text('{"schema": 3, ')
     write(NER, seed=1, dev=80.0)
     rows = read_rows([tmp_path / "rows"])
     assert len(rows.left_out) == 7

@@ -277,8 +277,8 @@ def test_ctrl_c_ends_in_a_sentence(monkeypatch: Any, capsys: Any) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(TABLE)
     assert ended.value.code == 130
-    said = "stopped; finished runs are kept, and the same command does what is left\n"
-    assert capsys.readouterr() == ("", said)
+    message = "stopped; finished runs are kept, and the same command does what is left\n"
+    assert capsys.readouterr() == ("", message)
 
 
 def test_threads_are_shared_among_processes_here_but_not_on_a_cluster(tmp_path: Path, monkeypatch: Any) -> None:

@@ -89,7 +89,7 @@ def test_hub_rows_may_name_or_number_their_tags():
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"tokens": ["a"]}, "expected the columns tokens and ner_tags"),
         ({"tokens": ["a"], "ner_tags": None}, "expected the columns tokens and ner_tags"),
@@ -101,8 +101,8 @@ def test_hub_rows_may_name_or_number_their_tags():
         ({"tokens": ["a", "b"], "ner_tags": ["O", "Q"]}, "token 1: unknown tag 'Q'"),
     ],
 )
-def test_malformed_hub_rows_are_refused_by_number(row, said):
-    with pytest.raises(UserError, match=f"hub row 1.*{said}"):
+def test_malformed_hub_rows_are_refused_by_number(row, message):
+    with pytest.raises(UserError, match=f"hub row 1.*{message}"):
         NerReader().read_rows([{"tokens": ["a"], "ner_tags": [0]}, row], "hub", "train")
 
 

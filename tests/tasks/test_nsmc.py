@@ -91,7 +91,7 @@ def test_a_line_separator_within_a_comment_ends_no_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", r"ratings:1: expected the header id, document, label with tabs between, found ''"),
         ("1\t좋다\t1\n", r"ratings:1: expected the header .*, found '1\\t좋다\\t1'"),
@@ -106,8 +106,8 @@ def test_a_line_separator_within_a_comment_ends_no_line(tmp_path):
         (HEADER.encode() + "1\t좋다\t1\n".encode("cp949"), r"ratings:2: not UTF-8"),
     ],
 )
-def test_bad_files_are_refused_with_file_and_line(tmp_path, content, said):
-    with pytest.raises(UserError, match=said):
+def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
+    with pytest.raises(UserError, match=message):
         read(tmp_path, content)
 
 

@@ -55,7 +55,7 @@ def test_a_tree_is_placed_by_its_first_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("( (S (NN a)\n", r":1: the file ends within the tree that begins in line 1"),
         ("\n( (NN a b) )", r":2: expected '\)' after a tag and its word, found 'b'"),
@@ -64,9 +64,9 @@ def test_a_tree_is_placed_by_its_first_line(tmp_path):
         ("dog", r":1: expected '\(' before a tree, found 'dog'"),
     ],
 )
-def test_what_is_not_a_tree_is_named_with_its_line(tmp_path, text, said):
+def test_what_is_not_a_tree_is_named_with_its_line(tmp_path, text, message):
     (tmp_path / "a.mrg").write_text(text)
-    with pytest.raises(UserError, match=r"a\.mrg" + said):
+    with pytest.raises(UserError, match=r"a\.mrg" + message):
         list(read_tagged_trees(tmp_path / "a.mrg"))
 
 

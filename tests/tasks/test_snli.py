@@ -99,10 +99,10 @@ BAD_LINES = {
 }
 
 
-@pytest.mark.parametrize(("line", "said"), BAD_LINES.values(), ids=BAD_LINES)
-def test_bad_input_is_one_sentence_with_file_and_line(file_of, line, said):
+@pytest.mark.parametrize(("line", "message"), BAD_LINES.values(), ids=BAD_LINES)
+def test_bad_input_is_one_sentence_with_file_and_line(file_of, line, message):
     path = file_of(GOOD, "", line if isinstance(line, str | bytes) else json.dumps(line), GOOD)
-    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}:3\b.*{said}") as error:
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}:3\b.*{message}") as error:
         SnliReader().read_file(path, "train")
     assert "\n" not in str(error.value)
 
@@ -130,7 +130,7 @@ def test_hub_rows_become_the_same_items_and_minus_one_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"label": 3}, r": label 3 is not in -1 \.\. 2"),
         ({"label": -2}, r": label -2 is not in -1 \.\. 2"),
@@ -145,9 +145,9 @@ def test_hub_rows_become_the_same_items_and_minus_one_is_left_out():
         ({"hypothesis": " "}, r" \(hypothesis\): an empty sentence"),
     ],
 )
-def test_malformed_hub_rows_are_refused_by_number(change, said):
+def test_malformed_hub_rows_are_refused_by_number(change, message):
     row = {"premise": "A", "hypothesis": "B", "label": 1}
-    with pytest.raises(UserError, match=f"^hub row 1{said}"):
+    with pytest.raises(UserError, match=f"^hub row 1{message}"):
         SnliReader().read_rows([row, row | change], "hub", "dev")
 
 
@@ -223,8 +223,8 @@ def test_a_premise_of_three_pairs_is_computed_once(data_of, file_of, tiny_bilm, 
 
 
 def some_lengths(n=150):
-    chance = random.Random(0)
-    return [(chance.randint(1, 40), chance.choice([1, 2, 5, 60])) for _ in range(n)]
+    rng = random.Random(0)
+    return [(rng.randint(1, 40), rng.choice([1, 2, 5, 60])) for _ in range(n)]
 
 
 @pytest.mark.parametrize("budget", [100, 257, 1000, 100_000])

@@ -200,16 +200,16 @@ def replaced(content, place, value):
     return content
 
 
-@pytest.mark.parametrize(("place", "value", "said"), BAD_SHAPES)
-def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, said):
+@pytest.mark.parametrize(("place", "value", "message"), BAD_SHAPES)
+def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, message):
     path = write(replaced(content_of((CONTEXT, question("q7", ("Ann", 0)))), place, value))
-    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{said}") as error:
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{message}") as error:
         reader_of(bad_answers="drop", too_long="truncate").read_file(path, "dev")
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "not JSON"),
         (b'{"version": "1.1", "data": [', "not JSON"),
@@ -219,8 +219,8 @@ def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, 
         ('{"version": "1.1"}'.encode("utf-16"), "not UTF-8"),
     ],
 )
-def test_what_is_no_json_in_utf_8_is_refused(write, content, said):
-    with pytest.raises(UserError, match=rf"squad\.json: {said}"):
+def test_what_is_no_json_in_utf_8_is_refused(write, content, message):
+    with pytest.raises(UserError, match=rf"squad\.json: {message}"):
         reader_of().read_file(write(content), "train")
 
 
@@ -305,7 +305,7 @@ def test_hub_rows_become_the_same_items_as_the_official_file(write):
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (row(answers=[{"text": "Ann", "answer_start": 0}]), " row 1: 'answers' must be an object, found a list"),
         (row(answers=None), " row 1: 'answers' must be an object, found None"),
@@ -323,8 +323,8 @@ def test_hub_rows_become_the_same_items_as_the_official_file(write):
         (row(answer_start=[3]), ": 1 .*: q7; task.reader.bad_answers=drop"),
     ],
 )
-def test_malformed_hub_rows_are_refused(bad, said):
-    with pytest.raises(UserError, match=f"^hub{said}"):
+def test_malformed_hub_rows_are_refused(bad, message):
+    with pytest.raises(UserError, match=f"^hub{message}"):
         reader_of().read_rows([row("a"), bad], "hub", "dev")
 
 

@@ -99,7 +99,7 @@ def test_the_model_is_told_the_tags_of_all_training_labels(read):
 
 
 @pytest.mark.parametrize(
-    ("sentence", "line", "said"),
+    ("sentence", "line", "message"),
     [
         (SAID.replace("(V*)     *", "*        *"), 9, "no V in column 12, .* the predicate 'said'"),
         (SAID.replace("*)       (V*)", "*)       *"), 11, "no V in column 13, .* the predicate 'left'"),
@@ -113,8 +113,8 @@ def test_the_model_is_told_the_tags_of_all_training_labels(read):
     ],
 )
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_bad_annotation_is_refused_with_file_and_line(read, split, sentence, line, said):
-    with pytest.raises(UserError, match=rf"{split}\.conll:{line}: {said}"):
+def test_bad_annotation_is_refused_with_file_and_line(read, split, sentence, line, message):
+    with pytest.raises(UserError, match=rf"{split}\.conll:{line}: {message}"):
         read(conll([RAINED.replace("ARGM-TMP", "ARG1"), sentence]).replace("\n\n", "\n\n\n", 1), split)
 
 
@@ -174,7 +174,7 @@ def test_long_training_sentences_are_left_out_and_counted_but_never_those_of_dev
 
 
 @pytest.mark.parametrize(
-    ("sentences", "split", "said"),
+    ("sentences", "split", "message"),
     [
         ([GOOD_NIGHT], "train", "no train sentence of at most 3 tokens has a predicate; 1 sentence read"),
         (
@@ -185,10 +185,10 @@ def test_long_training_sentences_are_left_out_and_counted_but_never_those_of_dev
         ([GOOD_NIGHT] * 1_200, "dev", "no dev sentence has a predicate; 1,200 sentences read"),
     ],
 )
-def test_a_file_without_one_usable_sentence_is_refused_with_the_reason(tmp_path, read, sentences, split, said):
+def test_a_file_without_one_usable_sentence_is_refused_with_the_reason(tmp_path, read, sentences, split, message):
     with pytest.raises(UserError) as error:
         read(conll(sentences), split, longest=3)
-    assert str(error.value) == f"{tmp_path}/{split}.conll: {said}"
+    assert str(error.value) == f"{tmp_path}/{split}.conll: {message}"
 
 
 def text_of(items, n_words=9, layers=None):

@@ -127,7 +127,7 @@ def test_hub_rows_become_sentences_without_the_treebanks_escapes():
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"text": "a", "label": 5}, r"label 5 is not in 0 \.\. 4"),
         ({"text": "a", "label": -1}, r"label -1 is not in 0 \.\. 4"),
@@ -137,8 +137,8 @@ def test_hub_rows_become_sentences_without_the_treebanks_escapes():
         ({"text": " ", "label": 1}, "an empty sentence"),
     ],
 )
-def test_malformed_hub_rows_are_refused_by_number(row, said):
-    with pytest.raises(UserError, match=f"hub row 1: {said}"):
+def test_malformed_hub_rows_are_refused_by_number(row, message):
+    with pytest.raises(UserError, match=f"hub row 1: {message}"):
         SstReader(phrases=False).read_rows([{"text": "a", "label": 1}, row], "hub", "dev")
 
 

@@ -88,7 +88,8 @@ def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
     x_label, finish = AXES[axis]
     across = min(3, len(panels))
     lines = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(3.4 * across, 3.1 * lines), layout="constrained")
+    longest_legend = max(_legend_shape(panel)[1] for panel in panels)
+    figure = Figure(figsize=(3.4 * across, (2.9 + 0.16 * longest_legend) * lines), layout="constrained")
     grid = figure.subplots(lines, across, squeeze=False).flatten()
     for axes, panel in zip(grid, panels, strict=False):
         for curve, dashes in zip(panel.curves, _dashes(panel.curves), strict=True):
@@ -97,12 +98,18 @@ def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
         axes.set_xlabel(x_label)
         axes.set_ylabel(f"dev {panel.metric}")
         finish(axes, panel)
-        columns = 4 if all(len(curve.name) <= 10 for curve in panel.curves) else 2
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}  # below, where there are no curves
-        axes.legend(**place, ncols=columns, fontsize=7, handlelength=2.2, columnspacing=1.2)
+        axes.legend(**place, ncols=_legend_shape(panel)[0], fontsize=7, handlelength=2.2, columnspacing=1.2)
     for axes in grid[len(panels) :]:
         axes.remove()
     return figure
+
+
+def _legend_shape(panel: Panel) -> tuple[int, int]:
+    """Columns and lines of a legend as wide as the panel."""
+    longest = max((len(curve.name) for curve in panel.curves), default=0)
+    columns = 4 if longest <= 10 else 2 if longest <= 24 else 1
+    return columns, math.ceil(len(panel.curves) / columns)
 
 
 def _line(axes: Axes, curve: Curve, dashes: str, *, with_band: bool) -> None:

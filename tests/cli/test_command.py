@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from elmo_tasks import __version__
 from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.places import CONF, EXPERIMENTS
 
@@ -16,6 +17,11 @@ def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     for name in COMMANDS:
         assert f"  {name} " in shown
+
+
+def test_the_package_itself_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "elmo_tasks", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"elmo-tasks {__version__}\n"
 
 
 def test_an_unknown_command_is_one_sentence() -> None:

@@ -146,7 +146,9 @@ def test_another_start_at_the_same_path_is_another_run_and_the_same_elsewhere_is
     assert name() != first
 
 
-@pytest.mark.parametrize(("overrides", "n_epochs"), [([], 30), (["task.lm.text=sst5"], 1), (["data=local", "data.root=DIR"], 5)])
+@pytest.mark.parametrize(
+    ("overrides", "n_epochs"), [([], 30), (["task.lm.text=sst5"], 1), (["data=local", "data.root=DIR"], 5)]
+)
 def test_a_task_s_text_is_read_once_and_shards_more_often(overrides: list[str], n_epochs: int) -> None:
     with initialize_config_dir(str(TASKS.parent), version_base="1.3"):
         cfg = validate(compose("config", ["task=lm", *overrides]))

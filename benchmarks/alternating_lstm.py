@@ -70,7 +70,7 @@ class PlainAlternatingLSTM(nn.Module):
         return x
 
 
-def difference_of(ours: nn.Module, plain: nn.Module, x: Tensor, mask: Tensor) -> float:
+def largest_difference(ours: nn.Module, plain: nn.Module, x: Tensor, mask: Tensor) -> float:
     """The largest one of an output, or of the gradient of their sum by an input."""
     out, expected = ours(x, mask), plain(x, mask)
     gradient, expected_gradient = (torch.autograd.grad(each.sum(), x)[0] for each in (out, expected))
@@ -102,7 +102,7 @@ def print_batches() -> None:
         ):
             mask = torch.arange(n_tokens) < lengths.unsqueeze(1)
             times = best_ms(partial(forward_and_backward, ours, x, mask), partial(forward_and_backward, plain, x, mask))
-            difference = difference_of(ours, plain, x, mask)
+            difference = largest_difference(ours, plain, x, mask)
             line(f"LSTM {n_layers} x {hidden}, {N_TEXTS} x {n_tokens}, {name}", *times, difference, int(lengths.sum()))
             print_share_of_products(*times, gflop_of_alternating_lstm(width, hidden, n_layers, int(lengths.sum())))
 
@@ -129,13 +129,13 @@ def print_text(lengths: Sequence[int], width: int, hidden: int, n_layers: int) -
             forward_and_backward(model, *batch)
 
     times = best_ms(partial(all_batches, ours, of_similar_length), partial(all_batches, plain, in_file_order))
-    difference = max(difference_of(ours, plain, *batch) for batch in in_file_order)
+    difference = max(largest_difference(ours, plain, *batch) for batch in in_file_order)
     line(f"LSTM {n_layers} x {hidden}, {len(lengths)} sentences of a text", *times, difference, sum(lengths))
     n_steps = sum(mask.numel() for _, mask in in_file_order)
     print(f"{'':8}{n_steps / sum(lengths):.2f} positions a token in file order", flush=True)
 
 
-def lengths_of(path: Path) -> list[int]:
+def read_lengths(path: Path) -> list[int]:
     """Tokens of the first sentences of a text, one a line, or of a CoNLL-2012 file."""
     if path.suffix == ".conll":
         sentences = (sentence.tokens for document in read_documents(path) for sentence in document.sentences)
@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> None:
     torch.manual_seed(0)
     print_head()
     print_batches()
-    lengths = lengths_of(Path(arguments[0]) if arguments else SAMPLE)
+    lengths = read_lengths(Path(arguments[0]) if arguments else SAMPLE)
     print_text(lengths, 200, 300, 8)
     print_text(lengths, 100, 100, 4)
 

@@ -29,7 +29,7 @@ def resident() -> float:
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon"))
 
 
-def keys_of(n: int, rng: np.random.Generator) -> np.ndarray:
+def make_keys(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.frombuffer(rng.bytes(16 * n), "V16")
 
 
@@ -40,7 +40,7 @@ def index(n: int) -> None:
     some: list[bytes] = []
     start = time.process_time()
     for shard in range(n // SENTENCES_A_SHARD):
-        keys = keys_of(SENTENCES_A_SHARD, rng)
+        keys = make_keys(SENTENCES_A_SHARD, rng)
         some.append(bytes(keys[0]))
         rows = np.full(SENTENCES_A_SHARD, TOKENS)
         found.add(shard, keys, rows.cumsum() - rows, rows)
@@ -68,7 +68,7 @@ def shards(n: int) -> None:
         start = time.process_time()
         n_shards = n // (SENTENCES_A_SHARD * TOKENS)
         for _ in range(n_shards):
-            keys = [bytes(key) for key in keys_of(SENTENCES_A_SHARD, rng)]
+            keys = [bytes(key) for key in make_keys(SENTENCES_A_SHARD, rng)]
             write_shard(store.folder, keys, [TOKENS] * len(keys), [rows] * len(keys))
         gigabytes = sum(path.stat().st_size for path in store.folder.glob("*.bin")) / 1e9
         print(f"{n_shards} shards, {gigabytes:.2f} GB: written in {time.process_time() - start:.1f} s")

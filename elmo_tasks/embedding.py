@@ -1,4 +1,4 @@
-"""ELMo layers of some sentences, padded: what a model of one's own needs."""
+"""ELMo layers of some sentences, padded, for use in another model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
 
     Args:
         sentences: one or more lists of tokens.
-        encoder: an encoder, such as ``BiLM.load("mini")``; or what :meth:`BiLM.load` takes, which is then read anew.
+        encoder: an encoder, such as ``BiLM.load("mini")``; or the argument of :meth:`BiLM.load`, read in each call.
 
     Raises:
         UserError: if a sentence is no list of tokens, or is empty.

@@ -1,4 +1,4 @@
-"""The one exception for whatever a user can mend, Hydra's own errors in one sentence, and readers that leave early."""
+"""The exception for errors that a user can fix, Hydra's errors as one sentence, and closed output pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UserError(Exception):
 
 
 def quoted(value: object, n: int = 40) -> str:
-    """What was found, as a message gives it: at most ``n`` characters of a text, then an ellipsis."""
+    """A value as an error message shows it: at most ``n`` characters of a text, then an ellipsis."""
     if isinstance(value, str):
         return repr(value) if len(value) <= n else f"{value[:n]!r}..."
     return shortened(reprlib.repr(value), 2 * n)
@@ -30,7 +30,7 @@ def shortened(text: str, n: int) -> str:
 
 
 def hydra_sentence(error: BaseException) -> str:
-    """What is wrong with a command line that Hydra refuses, and what it could have said."""
+    """One sentence on a command line that Hydra refuses: what is wrong, and what the choices are."""
     key = getattr(error.__cause__, "full_key", None)
     parent = getattr(error.__cause__, "parent_node", None)
     if key is not None and parent is not None:
@@ -46,5 +46,5 @@ def hydra_sentence(error: BaseException) -> str:
 
 
 def end_quietly() -> None:
-    """After a BrokenPipeError: whoever reads, such as ``head``, has seen enough, and Python need not say so."""
+    """After a BrokenPipeError: keep Python from complaining that the reader, such as ``head``, has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,6 @@
 """Reading files of bounded size, and writing files that appear whole or not at all.
 
-A file is written next to its place under a name of its own, then renamed.
+A file is written under a temporary name in the same folder, then renamed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from elmo_tasks.errors import UserError
 
 MAX_JSON_BYTES = 10_000_000
-"""Of configurations and indexes; a tokeniser has a few million."""
+"""Limit for configurations and indexes; the file of a tokeniser has a few million bytes."""
 
 STALE = 86_400.0
 """Seconds after which a temporary file of a killed process is removed by the next one that writes the same file."""
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
-    """The content of a file that is a regular one and not larger than it should be.
+    """The content of a regular file of bounded size.
 
     Raises:
         UserError: naming the file, if it cannot be read, is no regular file (such as a device), or is too large.
@@ -59,7 +59,7 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
 
 
 def write_json(path: Path, content: Any, remedy: str = "set results.dir to another folder") -> None:
-    """Write a JSON file (see :func:`write_bytes`); numbers that JSON does not have are an error of the caller."""
+    """Write a JSON file (see :func:`write_bytes`); NaN and infinity raise a ValueError."""
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", remedy)
 
 

@@ -1,4 +1,4 @@
-"""Where the files are that stand beside the code: in a clone at its top level, in an installed package within it."""
+"""Where the files beside the code are: in a clone at its top level, in an installed package within it."""
 
 from __future__ import annotations
 

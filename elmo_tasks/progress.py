@@ -1,4 +1,4 @@
-"""What long work shows: in a terminal one live line, elsewhere finished lines to standard error, never bars."""
+"""Progress of long work: one live line in a terminal, elsewhere finished lines on standard error, never bars."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Counter(Protocol):
     """Counts what has been done."""
 
     def update(self, n: int) -> None:
-        """So many more."""
+        """Add ``n`` to the count."""
 
 
 def live(*columns: ProgressColumn) -> Progress:
-    """A line on standard error that is redrawn, and goes when the work is done; it shows in a terminal only."""
+    """A line on standard error that is redrawn and disappears when the work is done; for terminals only."""
     return Progress(*columns, console=_console(), transient=True, redirect_stdout=False)
 
 

@@ -7,22 +7,17 @@ import sys
 from pathlib import Path
 
 from elmo_tasks.errors import UserError, end_quietly
-from elmo_tasks.render.output import Wanted, add_options, write
+from elmo_tasks.render.output import add_options, asks_for_files, write
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.wandb import save_dashboard
 from elmo_tasks.rows.collection import Rows, read_rows
 
-PARTS = ("gains", "scores", "shares", "lambdas", "weights", "epochs", "layers", "perplexities")
-"""The sections of a report (see :class:`elmo_tasks.tables.Everything`), in their order."""
-
 
 def sections(rows: Rows) -> list[Section]:
     """All that some rows measured."""
-    from elmo_tasks.tables import Everything  # Hydra and SciPy take a second to import
-    from elmo_tasks.tables.fill import fill
-    from elmo_tasks.tables.measure import Choice
+    from elmo_tasks.tables.everything import PARTS  # Hydra and SciPy take a second to import
 
-    return [fill(Everything(part), rows, Choice()).section for part in PARTS]
+    return [part(rows) for part in PARTS.values()]
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,11 +36,10 @@ def main() -> None:
         rows = read_report(given.rows)
         for sentence in rows.left_out:
             print(f"left out: {sentence}", file=sys.stderr)
-        wanted = Wanted.from_options("report", given, title="ELMo downstream tasks", block="results")
         if given.dashboard:
             print(save_dashboard(rows.finished, given.dashboard))
-        if not given.dashboard or wanted.anything:
-            write(sections(rows), rows, wanted)
+        if not given.dashboard or asks_for_files(given):
+            write(sections(rows), rows, given, name="report", title="ELMo downstream tasks", block="results")
     except BrokenPipeError:
         end_quietly()
     except (UserError, OSError) as error:

@@ -1,6 +1,6 @@
 """Named tensors as safetensors files, without pickle.
 
-They are written whole or not at all, and read only after their shapes and number formats are known.
+They are written whole or not at all. Shapes and number formats are checked before any data is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The shapes of the tensors in a file, by name; no data is read.
 
     Raises:
-        UserError: if the file is missing or damaged, or a tensor has a number format that models do not have.
+        UserError: if the file is missing or damaged, or a tensor has a number format that models do not use.
     """
     shapes = {}
     with _opened(path) as file:
@@ -86,12 +86,12 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file in one rename, so that a kill leaves the one before.
+    """Write a safetensors file in one rename, so that a killed process leaves the earlier file.
 
     Args:
         path: of the file; its folder is made.
         tensors: on the CPU and contiguous, any shapes.
-        what: they are, for the error.
+        what: what the tensors are, for the error message.
         metadata: text for the file's header.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What numbers and texts may be: annotations of constructors and of the configuration's sections."""
+"""Annotations that say which numbers and texts are valid, for constructors and sections of the configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 @dataclass(frozen=True)
 class Range:
-    """Of a number: its bounds, and whether a bound itself is left out."""
+    """The bounds of a number; ``above`` and ``below`` exclude the bound itself."""
 
     low: float
     high: float = math.inf
@@ -19,7 +19,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Matching:
-    """Of a text: a regular expression for all of it, and what that is in words."""
+    """A text that matches a regular expression as a whole; ``words`` describes it in messages."""
 
     pattern: str
     words: str
@@ -28,7 +28,7 @@ class Matching:
 Size = Annotated[int, Range(1)]
 Count = Annotated[int, Range(0)]
 Rate = Annotated[float, Range(0, 1, below=True)]
-"""Of dropout, or the decay of an average."""
+"""A dropout rate, or the decay of an average."""
 Probability = Annotated[float, Range(0, 1)]
 Share = Annotated[float, Range(0, 1, above=True)]
 Positive = Annotated[float, Range(0, above=True)]

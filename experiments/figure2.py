@@ -12,8 +12,6 @@ FIGURE = Weights(
         Line("NER", ("task=ner",)),
         Line("SST-5", ("task=sst5",)),
     ),
-    hatched_below="figure_2.hatched_below",
-    speckled_above="figure_2.speckled_above",
     notes=("layer 0 is the token layer; the paper draws no numbers, and favours layer 1 at the input",),
 )
 

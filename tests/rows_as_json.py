@@ -8,4 +8,5 @@ from elmo_tasks.rows import io
 
 def load(folder: str | Path, status: str = "finished") -> list[dict[str, Any]]:
     """All rows of a folder with this status, by file name."""
-    return [row for row in map(io.to_json, io.load(folder)) if row["status"] == status]
+    rows = [io.to_json(io.read_row(path)) for path in sorted(Path(folder).glob("*.json"))]
+    return [row for row in rows if row["status"] == status]

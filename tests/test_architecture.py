@@ -92,7 +92,7 @@ FLOORS = [
 """Folders and modules of the package from the ground up: each imports from lower floors, and from none beside it."""
 
 
-def room_of(path: Path) -> str:
+def find_room(path: Path) -> str:
     """The folder of a file, or the file itself at the top of the package."""
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py")
@@ -105,7 +105,7 @@ def arrows() -> dict[str, set[str]]:
         if path.name == "__main__.py" or path == PACKAGE / "__init__.py":
             continue
         names = {name.split(".")[1] for name in imports(path) if name.startswith("elmo_tasks.")}
-        found.setdefault(room_of(path), set()).update(names - {room_of(path), "__version__"})
+        found.setdefault(find_room(path), set()).update(names - {find_room(path), "__version__"})
     return found
 
 

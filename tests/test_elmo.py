@@ -19,7 +19,7 @@ def text():
     return Text(tokens=words, word_ids=mask.long(), char_ids=None, mask=mask, layers=layers)
 
 
-def mix_of(kind, layer_norm=False):
+def make_mix(kind, layer_norm=False):
     mix = ScalarMix(n_layers=L, mix=kind, layer_norm=layer_norm)
     with torch.no_grad():
         mix.gamma.fill_(GAMMA)
@@ -53,13 +53,13 @@ def oracle(kind, layers, layer_norm):
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_0", "layer_1"])
 def test_a_mix_is_gamma_times_the_weighted_sum_and_zero_on_padding(text, kind, layer_norm):
-    found = mix_of(kind, layer_norm)(text.layers, text.mask).detach().numpy()
+    found = make_mix(kind, layer_norm)(text.layers, text.mask).detach().numpy()
     np.testing.assert_allclose(found, oracle(kind, text.layers.double().numpy(), layer_norm), atol=1e-5)
     assert (found[~text.mask.numpy()] == 0).all()
 
 
 def test_garbage_in_the_padding_does_not_touch_the_normalised_mix(text):
-    mix = mix_of("scalar", layer_norm=True)
+    mix = make_mix("scalar", layer_norm=True)
     expected = mix(text.layers, text.mask)
     garbage = text.layers + 100 * ~text.mask[:, None, :, None]
     torch.testing.assert_close(mix(garbage, text.mask), expected)
@@ -87,7 +87,7 @@ def test_gamma_one_stays_at_one_and_learns_the_rest_alike(text, kind):
 
 @pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_1"])
 def test_only_scalar_learns_w_and_all_learn_gamma(text, kind):
-    mix = mix_of(kind)
+    mix = make_mix(kind)
     mix(text.layers, text.mask).square().sum().backward()
     learned = {name for name, p in mix.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
     assert learned == ({"gamma", "w"} if kind == "scalar" else {"gamma"})
@@ -95,7 +95,7 @@ def test_only_scalar_learns_w_and_all_learn_gamma(text, kind):
 
 @pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_0"])
 def test_weights_are_reported_as_plain_numbers(kind):
-    weights = mix_of(kind).weights()
+    weights = make_mix(kind).weights()
     assert weights["s"] == pytest.approx(shares(kind).tolist(), abs=1e-6)
     assert weights["gamma"] == pytest.approx(GAMMA)
     assert all(type(x) is float for x in [*weights["s"], weights["gamma"]])
@@ -107,7 +107,7 @@ def test_a_layer_that_is_not_there_is_refused_with_the_choices(kind):
         ScalarMix(n_layers=L, mix=kind)
 
 
-def elmo_of(placement, **kwargs):
+def make_elmo(placement, **kwargs):
     elmo = Elmo(placement=placement, n_layers=L, dim=D, **kwargs)
     for k, mix in enumerate(elmo.mixes.values()):
         with torch.no_grad():
@@ -118,7 +118,7 @@ def elmo_of(placement, **kwargs):
 
 
 def test_without_elmo_the_very_same_object_comes_back(text):
-    elmo = elmo_of("none")
+    elmo = make_elmo("none")
     x = torch.randn(B, T, 5)
     assert elmo.at_input(x, text) is x
     assert elmo.at_output(x, text) is x
@@ -130,7 +130,7 @@ def test_without_elmo_the_very_same_object_comes_back(text):
 
 @pytest.mark.parametrize(("placement", "input_dim", "output_dim"), [("input", D, 0), ("output", 0, D), ("both", D, D)])
 def test_each_place_in_use_gets_the_mix_beside_what_is_there(text, placement, input_dim, output_dim):
-    elmo = elmo_of(placement)
+    elmo = make_elmo(placement)
     x = torch.randn(B, T, 5)
     assert (elmo.input_dim, elmo.output_dim) == (input_dim, output_dim)
     for place, method, dim in (("input", elmo.at_input, input_dim), ("output", elmo.at_output, output_dim)):
@@ -144,7 +144,7 @@ def test_each_place_in_use_gets_the_mix_beside_what_is_there(text, placement, in
 
 
 def test_the_places_have_weights_of_their_own(text):
-    elmo = elmo_of("both")
+    elmo = make_elmo("both")
     x = torch.randn(B, T, 0)
     assert (elmo.at_input(x, text) - elmo.at_output(x, text)).abs().max() > 0.1
     elmo.at_input(x, text).square().sum().backward()
@@ -155,7 +155,7 @@ def test_the_places_have_weights_of_their_own(text):
 
 @pytest.mark.parametrize(("placement", "factors"), [("input", [1]), ("output", [1]), ("both", [1, 2])])
 def test_the_penalty_is_lambda_times_the_squared_raw_scalars_of_all_places(placement, factors):
-    elmo = elmo_of(placement, l2=0.01)
+    elmo = make_elmo(placement, l2=0.01)
     expected = 0.01 * sum((factor * w) ** 2 for factor in factors for w in W)
     assert elmo.penalty().item() == pytest.approx(expected, rel=1e-5)
     elmo.penalty().backward()
@@ -164,11 +164,11 @@ def test_the_penalty_is_lambda_times_the_squared_raw_scalars_of_all_places(place
 
 @pytest.mark.parametrize("kind", ["mean", "last", "layer_1"])
 def test_a_mix_without_learned_scalars_is_not_penalised(kind):
-    assert float(elmo_of("both", mix=kind, l2=0.5).penalty()) == 0
+    assert float(make_elmo("both", mix=kind, l2=0.5).penalty()) == 0
 
 
 def test_dropout_falls_on_the_elmo_vector_in_training_only(text):
-    elmo = elmo_of("input", dropout=0.5)
+    elmo = make_elmo("input", dropout=0.5)
     x = torch.ones(B, T, 5)
     whole = elmo.eval().at_input(x, text)
     dropped = elmo.train().at_input(x, text)

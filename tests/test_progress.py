@@ -24,7 +24,7 @@ def trainer_at(epoch: int, step: int, *, dev: float | None = None, per_epoch: fl
     )
 
 
-def module_of(higher_is_better: bool = True) -> TaskModule:
+def make_module(higher_is_better: bool = True) -> TaskModule:
     module = TaskModule.__new__(TaskModule)
     torch.nn.Module.__init__(module)
     module.metric = SimpleNamespace(name="f1", higher_is_better=higher_is_better)  # type: ignore[assignment]
@@ -42,7 +42,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_each_dev_score_is_a_line_with_the_best_so_far(capsys, monkeypatch) -> None:
     clock = iter(range(0, 1000, 5))
     monkeypatch.setattr("elmo_tasks.training.progress.time.monotonic", lambda: float(next(clock)))
-    shown, module = ShowProgress("ner input"), module_of()
+    shown, module = ShowProgress("ner input"), make_module()
     shown.on_train_start(trainer_at(0, 0), module)
     for epoch, dev in enumerate([70.0, 76.5, 75.0]):
         for batch in range(10):
@@ -59,16 +59,16 @@ def test_the_time_left_is_that_of_all_updates(monkeypatch, capsys) -> None:
     now = [100.0]
     monkeypatch.setattr("elmo_tasks.training.progress.time.monotonic", lambda: now[0])
     shown = ShowProgress("lm", max_steps=25, tokens_per_batch=50)
-    shown.on_train_start(trainer_at(0, 5), module_of())
+    shown.on_train_start(trainer_at(0, 5), make_module())
     now[0] = 110.0  # five updates in ten seconds, fifteen are left
-    shown.on_validation_end(trainer_at(0, 10, dev=3.0), module_of(higher_is_better=False))
+    shown.on_validation_end(trainer_at(0, 10, dev=3.0), make_module(higher_is_better=False))
     assert lines(capsys)[0].endswith("25 tokens/s  at most 30 s left")
     assert ShowProgress("lm")._total(trainer_at(0, 0, per_epoch=math.inf)) is None
     assert ShowProgress("ner")._total(trainer_at(0, 0)) == 40
 
 
 def test_a_perplexity_is_best_where_it_is_lowest(capsys) -> None:
-    shown, module = ShowProgress("lm"), module_of(higher_is_better=False)
+    shown, module = ShowProgress("lm"), make_module(higher_is_better=False)
     shown.on_train_start(trainer_at(0, 0), module)
     for epoch, dev in enumerate([90.0, 80.0, 85.0]):
         shown.on_validation_end(trainer_at(epoch, epoch + 1, dev=dev), module)
@@ -76,7 +76,7 @@ def test_a_perplexity_is_best_where_it_is_lowest(capsys) -> None:
 
 
 def test_the_best_survives_a_resumed_run_and_other_processes_are_silent(capsys) -> None:
-    first, second, module = ShowProgress("ner"), ShowProgress("ner"), module_of()
+    first, second, module = ShowProgress("ner"), ShowProgress("ner"), make_module()
     first.on_train_start(trainer_at(0, 0), module)
     first.on_validation_end(trainer_at(0, 10, dev=80.0), module)
     second.load_state_dict(first.state_dict())
@@ -93,7 +93,7 @@ def test_in_a_terminal_one_line_is_drawn_and_removed(capsys, monkeypatch) -> Non
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr("elmo_tasks.training.progress._PAUSE", 0.0)
     assert progress.in_terminal()
-    shown, module = ShowProgress("ner input"), module_of()
+    shown, module = ShowProgress("ner input"), make_module()
     shown.on_train_start(trainer_at(0, 0), module)
     shown.on_train_batch_end(trainer_at(0, 3), module, None, None, 2)
     shown.on_validation_end(trainer_at(0, 10, dev=70.0), module)

@@ -54,7 +54,7 @@ class Scripted:
         return {"score": self.scores[self.epoch]}
 
 
-def weights_of(module: pl.LightningModule) -> dict[str, Tensor]:
+def copy_weights(module: pl.LightningModule) -> dict[str, Tensor]:
     return {name: p.detach().clone() for name, p in module.model.state_dict().items()}
 
 
@@ -68,14 +68,14 @@ class Recorder(pl.Callback):
         self.rates: list[float] = []
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        self.before_update.append(weights_of(pl_module))
+        self.before_update.append(copy_weights(pl_module))
         self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        self.after_update.append(weights_of(pl_module))
+        self.after_update.append(copy_weights(pl_module))
 
     def on_validation_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        self.on_dev.append((trainer.global_step, weights_of(pl_module)))
+        self.on_dev.append((trainer.global_step, copy_weights(pl_module)))
 
 
 def fitted(
@@ -120,7 +120,7 @@ def averages(after_update: list[dict[str, Tensor]], decay: float) -> list[dict[s
 
 @pytest.mark.parametrize("decay", [0.999, 0.3, 0.0])
 @pytest.mark.parametrize("every", [None, 2])
-def test_dev_sees_the_average_of_the_weights_and_training_goes_on_with_themselves(
+def test_dev_is_scored_with_the_average_weights_and_training_continues_with_its_own(
     tmp_path: Path, decay: float, every: int | None
 ) -> None:
     average = AverageWeights(decay)

@@ -1,7 +1,7 @@
 """From a checked configuration to the objects of a run."""
 
 from elmo_tasks.assembly.data import build_data, build_lm_data, build_sense_data
-from elmo_tasks.assembly.encoder import BUNDLED, build_bilm, build_elmo, build_store, device_of
+from elmo_tasks.assembly.encoder import BUNDLED, build_bilm, build_elmo, build_store, choose_device
 from elmo_tasks.assembly.model import (
     build_initial_weights,
     build_language_model,
@@ -29,7 +29,7 @@ __all__ = [
     "build_store",
     "build_trainer",
     "check_optimizer",
-    "device_of",
+    "choose_device",
     "make",
     "read_weights",
 ]

@@ -1,4 +1,4 @@
-"""The data of a task, the text that a biLM is trained on, or the text with senses of a probe."""
+"""The data of a task, the text that a biLM is trained on, or the sense-annotated text of a probe."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from elmo_tasks.training.initial_weights import InitialWeights
 
 
 def build_data(cfg: dict[str, Any]) -> TaskData:
-    """The data of a task that trains a model, its files found, without layers.
+    """The data of a supervised task. The files are found, but nothing is read yet.
 
     Raises:
         UserError: if there are none, or no test set with ``test=true``.
     """
     task = cfg["task"]
     data = TaskData(
-        **source_of(cfg, task, task["name"]),
+        **source_arguments(cfg, task, task["name"]),
         root=data_root(cfg),
         fraction=cfg["data"]["fraction"],
         words=WordVectors(**cfg["words"]),
@@ -49,22 +49,22 @@ def build_lm_data(cfg: dict[str, Any], initial: InitialWeights | None) -> LmData
 
 
 def build_sense_data(cfg: dict[str, Any]) -> WsdData:
-    """Text with senses."""
+    """The sense-annotated text of a probe."""
     data: WsdData = make(cfg["task"]["data"], root=text_root(cfg))
     return data
 
 
 def build_text(cfg: dict[str, Any]) -> LmText:
-    """What a biLM is trained on: shards, or a task's sentences."""
+    """The text that a biLM is trained on: text files, or the sentences of a task."""
     lm = cfg["task"]["lm"]
     if lm["text"] == SHARDS:
         return TextFiles(root=text_root(cfg), train=lm["train"], heldout=lm["heldout"])
-    source = source_of(cfg, lm["source"], lm["text"])
+    source = source_arguments(cfg, lm["source"], lm["text"])
     return TaskText(**source, root=data_root(cfg), fraction=cfg["data"]["fraction"], seed=cfg["seed"])
 
 
-def source_of(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
-    """A task's reader and where its items are."""
+def source_arguments(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
+    """The reader of a task and the location of its items, as keyword arguments."""
     hub = cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")

@@ -25,11 +25,11 @@ def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
     Raises:
         UserError: if the files are missing or are not of the size that ``bilm=`` names.
     """
-    return None if cfg["elmo"]["placement"] == "none" else load_encoder(cfg["bilm"], device_of(cfg))
+    return None if cfg["elmo"]["placement"] == "none" else load_encoder(cfg["bilm"], choose_device(cfg))
 
 
 def load_encoder(bilm: dict[str, Any], device: str) -> Encoder:
-    """What the group ``bilm`` of a configuration names.
+    """The encoder that the section ``bilm`` of a configuration describes.
 
     Raises:
         UserError: as :func:`build_bilm`.
@@ -111,6 +111,6 @@ def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
     return BiLMOptions.from_json(bilm["options"], source=f"bilm={bilm['name']}")
 
 
-def device_of(cfg: dict[str, Any]) -> str:
-    """Where the biLM and an ensemble run; a trainer finds its own place."""
+def choose_device(cfg: dict[str, Any]) -> str:
+    """The device of the biLM and of ensembles; Lightning chooses its own for training."""
     return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"

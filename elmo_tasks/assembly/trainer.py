@@ -20,12 +20,12 @@ from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
 from elmo_tasks.training.module import TaskModule
-from elmo_tasks.training.processes import devices_of
+from elmo_tasks.training.processes import device_settings
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a run trains at most, and how much dev data it reads meanwhile.
+    """How long a run trains at most, and how much of the dev data it scores during training.
 
     Attributes:
         max_epochs: passes over the training data.
@@ -63,13 +63,13 @@ def _module_parts(cfg: dict[str, Any]) -> dict[str, Any]:
 def build_trainer(
     cfg: dict[str, Any], budget: Budget, logger: Logger | bool, callbacks: list[Callback], **options: Any
 ) -> pl.Trainer:
-    """Lightning's trainer with this project's habits: no banners, own checkpoints, own curves.
+    """Lightning's trainer with the settings of this project: no banners, own checkpoints, own curves.
 
     Raises:
         UserError: if Lightning refuses the settings, such as a GPU where there is none.
     """
     trainer = cfg["trainer"]
-    asked = {**devices_of(cfg), "precision": trainer["precision"]}
+    asked = {**device_settings(cfg), "precision": trainer["precision"]}
     defaults = {
         "max_epochs": budget.max_epochs,
         "limit_train_batches": budget.steps_per_epoch or 1.0,
@@ -90,8 +90,8 @@ def build_trainer(
     try:
         return pl.Trainer(**{**defaults, **asked, **options})
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
-        said = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
-        raise UserError(f"{said}: not possible on this machine ({shortened(str(error), 160)})") from error
+        settings = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
+        raise UserError(f"{settings}: not possible on this machine ({shortened(str(error), 160)})") from error
 
 
 def early_stopping(cfg: dict[str, Any], module: TaskModule) -> EarlyStopping | None:

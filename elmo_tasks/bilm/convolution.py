@@ -1,7 +1,7 @@
 """The character CNN's filters and their maxima over a word, forward and backward, as a few large operations.
 
 All filter widths are one matrix product: a window of the widest filter (7 characters x 16 dimensions) is multiplied
-with all filters at once, narrower ones filled up with zeros. Most filters are wide, so little work is wasted, and one
+with all filters at once, narrower ones are padded with zeros. Most filters are wide, so little work is wasted, and one
 large product runs several times faster than seven convolutions.
 """
 
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from elmo_tasks.nn.gather import sum_by_row
 from elmo_tasks.nn.linear import product, weight_gradient
 
-_SMALLEST = -1e-30  # no difference of two numbers of 16 or 32 bits is nearer to zero, but zero
+_SMALLEST = -1e-30  # two different numbers of 16 or 32 bits differ by more than this
 
 
 def character_maxima(

@@ -18,9 +18,9 @@ from elmo_tasks.files import remove_stale
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
-    """A file that takes its name, and the place of an older one, when it is complete.
+    """A file that appears under its name, and replaces an older one, when it is complete.
 
-    Gives a function that writes an array under a name.
+    Yields a function that writes an array under a name.
 
     Raises:
         UserError: if it cannot be written; nothing of it is left then.
@@ -28,7 +28,7 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     with writing(path):
         remove_stale(path)
-        raw = _DeferredErrors(temporary, "x+")  # exclusively: no link that someone put there is followed
+        raw = _DeferredErrors(temporary, "x+")  # exclusively: a link that someone put there is not followed
     try:
         try:
             with h5py.File(raw, "w") as file:
@@ -40,7 +40,7 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
 
                 yield write
         except (OSError, RuntimeError):
-            with writing(path):  # what HDF5 misses then is but a consequence
+            with writing(path):  # HDF5's own error is only a consequence
                 raw.raise_error()
             raise
         with writing(path):

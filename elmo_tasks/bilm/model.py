@@ -16,7 +16,7 @@ from elmo_tasks.bilm.lstm import ProjectedLSTM, State
 from elmo_tasks.bilm.memory import Memory
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, write_weights
-from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_of
+from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
 from elmo_tasks.nn.packing import Packing
 
@@ -85,8 +85,8 @@ class BiLM(nn.Module):
     def digest(self) -> str:
         """Fingerprint of sizes, weights and precision; part of the layer store's key and of every row."""
         if self._digest is None:
-            self._digest = digest_of(self.options.to_json(), self.state_dict())
-        return self._digest if self.precision == "float32" else digest_of({self._digest: self.precision}, {})
+            self._digest = digest_weights(self.options.to_json(), self.state_dict())
+        return self._digest if self.precision == "float32" else digest_weights({self._digest: self.precision}, {})
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
@@ -145,10 +145,10 @@ class BiLM(nn.Module):
             ids = nn.utils.rnn.pad_sequence(
                 [torch.tensor([word_rows[w] for w in marked[row]]) for row in rows], batch_first=True
             )
-            packing = Packing.of([len(marked[row]) for row in rows])
+            packing = Packing.from_lengths([len(marked[row]) for row in rows])
             tokens = table[ids]
             with self._matmul_precision():
-                outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _rows_of(start, rows))
+                outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _select_rows(start, rows))
             batch = torch.stack([torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)], dim=1)
             for row, layers in zip(rows, batch, strict=True):
                 results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
@@ -220,7 +220,7 @@ class BiLM(nn.Module):
         return torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
 
-def _rows_of(states: Sequence[State], rows: Sequence[int]) -> list[State]:
+def _select_rows(states: Sequence[State], rows: Sequence[int]) -> list[State]:
     return [(h[:, rows], c[:, rows]) for h, c in states]
 
 

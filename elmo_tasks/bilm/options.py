@@ -14,12 +14,12 @@ MAX_LAYERS = 100
 _MAX_CLIP = 1e30  # as a float32 it is finite
 MAX_WIDTH = 100_000
 MAX_PARAMETERS = 2_000_000_000
-"""Twenty times those of the published biLM: 8 GB. More are a mistake in the options."""
+"""Twenty times the size of the published biLM: 8 GB. A larger number is a mistake in the options."""
 
 
 @dataclass(frozen=True)
 class BiLMOptions:
-    """Sizes of a biLM. P is the width of one direction, so that a layer is D = 2 P wide; P cells are not projected."""
+    """Sizes of a biLM. A direction has width P, so that a layer has D = 2 P; with P cells there is no projection."""
 
     filters: tuple[tuple[int, int], ...]
     character_dim: int

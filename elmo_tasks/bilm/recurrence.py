@@ -105,8 +105,8 @@ def _sigmoid(totals: Tensor | Sequence[Tensor], out: Tensor) -> None:
     if isinstance(totals, Tensor):
         torch.sigmoid(totals, out=out)
     else:
-        for total, of_direction in zip(totals, out, strict=True):
-            torch.sigmoid(total, out=of_direction)
+        for total, own_out in zip(totals, out, strict=True):
+            torch.sigmoid(total, out=own_out)
 
 
 def _stop_at_clip(gradient: Tensor, values: Tensor, bound: float) -> None:

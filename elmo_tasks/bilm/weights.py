@@ -50,8 +50,8 @@ def check_weights(bilm: BiLM, path: Path) -> None:
         path: the weight file.
 
     Raises:
-        UserError: if the file is damaged, or a dataset is missing, has no place in this model, has another shape, is no
-            array of floating-point numbers, or is not stored in this file.
+        UserError: if the file is damaged, or a dataset is missing, has no place in this model, has another shape, holds
+            other things than floating-point numbers, or is not stored in this file.
     """
     sizes = _sizes(bilm.options)
     with _opened(path) as file:
@@ -139,7 +139,7 @@ def _opened(path: Path) -> Iterator[h5py.File]:
 
 
 def _names_in(file: h5py.File, path: Path) -> list[str]:
-    """The names of all weights of layers in a file; whatever else there is does no harm."""
+    """The names of all layer weights in a file; other datasets are ignored."""
     names: list[str] = []
 
     def visit(name: str, item: h5py.HLObject) -> bool | None:

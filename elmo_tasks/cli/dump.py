@@ -28,7 +28,7 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
         bilm: whose layers.
         text: one tokenised sentence a line, plain or compressed.
         out: gets a float32 dataset ``[L, T, D]`` for each line, named by its number from 0; T is 0 for an empty line.
-        state: see :class:`BiLM`; ``carry`` goes on from line to line, as bilm-tf does.
+        state: see :class:`BiLM`; ``carry`` continues from line to line, as bilm-tf does.
 
     Returns:
         the number of tokens.
@@ -40,7 +40,7 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
     n_lines = n_tokens = n_cut = 0
     example = ""
     bilm.forget()
-    bilm.prepare(())  # what is truncated is told here
+    bilm.prepare(())  # truncated tokens are reported here
     with new_file(out) as write, counting("layers", None) as counter:
         for portion in portions(read_lists(text), _PORTION_TOKENS):
             for layers in _layers(bilm, portion, state):

@@ -21,7 +21,7 @@ from elmo_tasks.places import CONF
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _main(cfg: DictConfig) -> float:
-    """Run one configuration; a sweep goes on after a cell whose configuration or data are bad."""
+    """Run one configuration; a sweep continues after a cell with a bad configuration or bad data."""
     if HydraConfig.get().mode != RunMode.MULTIRUN:
         return run_composed(cfg)
     try:
@@ -46,7 +46,7 @@ def run_composed(cfg: DictConfig) -> float:
 
 
 def start(arguments: list[str], program: str = __file__) -> None:
-    """Run what a command line asks for; an error that a user can mend is one sentence, and the exit status is 1.
+    """Run what a command line asks for; an error that a user can fix is one sentence, and the exit status is 1.
 
     Args:
         arguments: overrides, and Hydra's own options.
@@ -59,7 +59,7 @@ def start(arguments: list[str], program: str = __file__) -> None:
         return
     interrupts.install()
     sys.argv = [program, *arguments]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's exceptions as they are, to be put into one sentence here
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here
     try:
         _main()
     except HydraException as error:

@@ -1,4 +1,4 @@
-"""The cells of a sweep: each writes what became of it, and at the end they are shown as one table.
+"""The cells of a sweep: each records its result, and at the end they are shown as one table.
 
 A cell may run in another process (joblib) or on another machine (submitit), so it leaves a small file in the folder
 that Hydra has given it.
@@ -21,7 +21,7 @@ _FILE = "cell.json"
 
 
 def record(*, score: float | None = None, error: str | None = None) -> None:
-    """Write what became of the cell that is running."""
+    """Record the result of the running cell."""
     hydra = HydraConfig.get()
     cell = {"number": hydra.job.num, "overrides": [*hydra.overrides.task], "score": score, "error": error}
     (Path(hydra.runtime.output_dir) / _FILE).write_text(json.dumps(cell), "utf-8")

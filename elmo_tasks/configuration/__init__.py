@@ -1,3 +1,3 @@
-"""The composed configuration: checked values, identity of a run, objects of named classes."""
+"""The composed configuration: checking its values, naming a run, instantiating the classes that it names."""
 
 from elmo_tasks.configuration import resolvers as resolvers  # registers what conf/ calls

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
-from elmo_tasks.configuration.rules import rule_of
+from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.errors import UserError, quoted, shortened
 
 _OWN = ("_target_", "_partial_", "_convert_", "_recursive_")  # Hydra's
@@ -33,7 +33,7 @@ def check_section(section: type, values: Any, prefix: str = "") -> None:
         if name in values:
             _check_value(f"{prefix}{name}", values[name], hint)
         elif name not in optional:
-            raise UserError(f"{prefix}{name} is missing; it must be {rule_of(hint)[0]}")
+            raise UserError(f"{prefix}{name} is missing; it must be {find_rule(hint)[0]}")
 
 
 def check_constructor(key: str, node: dict[str, Any], constructor: Callable[..., Any]) -> None:
@@ -68,6 +68,6 @@ def _check_value(key: str, value: Any, hint: Any) -> None:
         if value is not None or section is hint:
             check_section(section, value, f"{key}.")
         return
-    expected, is_right = rule_of(hint)
+    expected, is_right = find_rule(hint)
     if not is_right(value):
         raise UserError(f"{key} must be {expected}, found {quoted(value)}")

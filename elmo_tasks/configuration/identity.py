@@ -1,4 +1,4 @@
-"""What of a configuration makes a run another one, and what a run is called."""
+"""The name of a run, which differs for everything that can change a score."""
 
 from __future__ import annotations
 

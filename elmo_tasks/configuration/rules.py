@@ -1,4 +1,4 @@
-"""What a value may be, in words and as a check, from the annotation of the parameter or field that takes it."""
+"""Which values are valid, in words and as a check, from the annotation of a parameter or field."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from elmo_tasks.values import Matching, Range
 Rule = tuple[str, Callable[[Any], bool]]
 
 
-def rule_of(annotation: Any) -> Rule:
-    """The rule of an annotation; one that says nothing of plain values, such as a class, allows everything."""
+def find_rule(annotation: Any) -> Rule:
+    """The rule of an annotation; an annotation that is not about plain values, such as a class, allows everything."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _narrowed(arguments[0], arguments[1])
@@ -23,9 +23,9 @@ def rule_of(annotation: Any) -> Rule:
     if origin in (Union, UnionType):
         return _either(*arguments)
     if origin is tuple and Ellipsis not in arguments:
-        return _list(rule_of(arguments[0]), len(arguments))
+        return _list(find_rule(arguments[0]), len(arguments))
     if origin in (list, tuple, Sequence):
-        return _list(rule_of(arguments[0]))
+        return _list(find_rule(arguments[0]))
     if origin in (dict, Mapping) or annotation is dict:
         return "keys with values", lambda value: isinstance(value, dict)
     return _PLAIN.get(annotation, ("anything", lambda value: True))
@@ -81,7 +81,7 @@ def _choice(*choices: Any) -> Rule:
 
 
 def _either(*annotations: Any) -> Rule:
-    rules = [rule_of(each) for each in annotations if each is not NoneType]
+    rules = [find_rule(each) for each in annotations if each is not NoneType]
     words = " or ".join(dict.fromkeys(text for text, _ in rules))
     if NoneType in annotations:
         return f"{words}, or null", lambda value: value is None or any(check(value) for _, check in rules)
@@ -89,7 +89,7 @@ def _either(*annotations: Any) -> Rule:
 
 
 def _list(rule: Rule, length: int | None = None) -> Rule:
-    """Of that length, or of any but none."""
+    """A list of a given length, or of any length but 0."""
     text, check = rule
     return (
         f"a list of {length or 'one or more'}, each {text}",

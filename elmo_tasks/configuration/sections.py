@@ -1,6 +1,6 @@
 """Every key of the configuration with its type and range; ``conf/`` says what each is for.
 
-A field ends in ``_`` where its key is a word of Python's. A field with a default may be missing.
+The name of a field ends in ``_`` where its key is a Python keyword. A field with a default may be missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which classes a configuration may name with ``_target_``: a configuration from elsewhere must not run any code."""
+"""Which classes a configuration may name with ``_target_``: one from elsewhere must not run arbitrary code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_targets(config: Any, packages: Sequence[str]) -> None:
     Raises:
         UserError: naming the key.
     """
-    for key, target in targets_of(config):
+    for key, target in find_targets(config):
         allowed = (*OWN, OPTIMIZERS, *packages)
         if not isinstance(target, str) or not target.startswith(tuple(f"{name}." for name in allowed)):
             raise UserError(
@@ -35,21 +35,21 @@ def check_targets(config: Any, packages: Sequence[str]) -> None:
 
 
 def check_classes(config: Any, packages: Sequence[str]) -> None:
-    """As :func:`check_targets`, and each class is imported, which takes PyTorch's seconds.
+    """As :func:`check_targets`, and import each class, which takes seconds because of PyTorch.
 
     Raises:
         UserError: naming the key.
     """
     check_targets(config, packages)
-    for key, target in targets_of(config):
-        class_of(key, target, packages)
+    for key, target in find_targets(config):
+        find_class(key, target, packages)
 
 
-def class_of(key: str, target: str, packages: Sequence[str]) -> Any:
-    """What a ``_target_`` names, imported.
+def find_class(key: str, target: str, packages: Sequence[str]) -> Any:
+    """Import what a ``_target_`` names.
 
     Raises:
-        UserError: if it is not there, or is no class that was made for this.
+        UserError: if it does not exist, or is not one of the allowed classes.
     """
     try:
         found = get_object(target)
@@ -64,14 +64,14 @@ def class_of(key: str, target: str, packages: Sequence[str]) -> Any:
     return found
 
 
-def targets_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def find_targets(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every ``_target_`` with its dotted key."""
     if isinstance(config, dict):
         for key, value in config.items():
             if key == TARGET:
                 yield f"{prefix}{key}", value
             else:
-                yield from targets_of(value, f"{prefix}{key}.")
+                yield from find_targets(value, f"{prefix}{key}.")
     elif isinstance(config, list):
         for k, value in enumerate(config):
-            yield from targets_of(value, f"{prefix}{k}.")
+            yield from find_targets(value, f"{prefix}{k}.")

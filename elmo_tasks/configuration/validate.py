@@ -9,7 +9,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from elmo_tasks.configuration.check import check_section
 from elmo_tasks.configuration.resolvers import SHARDS
-from elmo_tasks.configuration.rules import rule_of
+from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.configuration.sections import TASKS as TASK_SECTIONS
 from elmo_tasks.configuration.sections import Configuration
 from elmo_tasks.configuration.targets import check_targets
@@ -41,7 +41,7 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
         raise UserError("words=none leaves a model nothing to read but ELMo at its input; add words=glove")
     text = task.get("lm", {}).get("text", SHARDS)  # of a biLM's training
     if text != SHARDS:
-        task["lm"]["source"] = source_of_text(cfg, text)
+        task["lm"]["source"] = find_text_source(cfg, text)
     return resolved
 
 
@@ -69,9 +69,9 @@ def resolve(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _check_lists(cfg: dict[str, Any]) -> None:
-    """The keys that are lists, which may be empty or have to have different entries."""
+    """Check the keys whose values are lists."""
     seeds, packages = cfg["ensemble"], cfg["packages"]
-    is_seed = rule_of(Seed)[1]
+    is_seed = find_rule(Seed)[1]
     if seeds is not None and not (
         isinstance(seeds, list) and all(map(is_seed, seeds)) and len(set(seeds)) == len(seeds) > 1
     ):
@@ -85,7 +85,7 @@ def _check_lists(cfg: dict[str, Any]) -> None:
         raise UserError(f"logger.tags must be a list of texts, found {quoted(tags)}")
 
 
-def source_of_text(cfg: DictConfig, name: Any) -> dict[str, Any]:
+def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
     """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
 
     Raises:

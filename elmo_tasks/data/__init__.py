@@ -1,1 +1,1 @@
-"""Readers, vocabulary, batches."""
+"""Readers, data modules and batches."""

@@ -8,22 +8,22 @@ from typing import Any
 from elmo_tasks.data.reader import Reader
 
 
-def lengths_of(reader: Reader[Any], item: Any) -> tuple[int, ...]:
-    """The tokens of each text of an item; of a document one number, those of all its sentences with padding."""
+def item_lengths(reader: Reader[Any], item: Any) -> tuple[int, ...]:
+    """The number of tokens of each text of an item; for a document one number, for all its padded sentences."""
     lengths = tuple(map(len, reader.texts(item)))
     return (len(lengths) * max(lengths),) if reader.documents else lengths
 
 
-def in_batches(
+def make_batches(
     chosen: Iterable[int], lengths: Sequence[tuple[int, ...]], *, batch_size: int, batch_tokens: int
 ) -> list[list[int]]:
     """Some items in order of length, in batches within both bounds.
 
     Args:
         chosen: places in ``lengths``.
-        lengths: see :func:`lengths_of`.
+        lengths: see :func:`item_lengths`.
         batch_size: items of a batch at most.
-        batch_tokens: tokens with padding of a batch at most; a longer item is a batch by itself.
+        batch_tokens: tokens of a batch at most, including padding; a longer item is a batch by itself.
     """
     batches: list[list[int]] = []
     longest: tuple[int, ...] = ()

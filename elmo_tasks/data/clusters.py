@@ -14,7 +14,7 @@ _PIECE = re.compile(r"(?P<open>\()?(?P<cluster>\d+)(?P<close>\))?$")
 
 
 class CorefGold(TypedDict):
-    """A document as the scorer knows it: clusters of mentions (first token, token after the last, in the document)."""
+    """A document as the scorer sees it: clusters of mentions (first token, token after the last, in the document)."""
 
     number: int
     name: str
@@ -23,11 +23,11 @@ class CorefGold(TypedDict):
     clusters: list[list[tuple[int, int]]]
 
 
-def clusters_of(document: Document) -> list[list[tuple[int, int]]]:
-    """The clusters that the last column spells, mentions in order of their end.
+def read_clusters(document: Document) -> list[list[tuple[int, int]]]:
+    """The clusters in the last column, mentions in order of their end.
 
     A closing bracket ends the mention of its cluster that began last, as the official scorer has it. So mentions of one
-    cluster can nest but not cross: ``(0 (0 0) 0)`` always is a short one within a long one. Mentions of different
+    cluster can nest but not cross: ``(0 (0 0) 0)`` is always a short one within a long one. Mentions of different
     clusters may cross (see :func:`n_crossing`).
 
     Raises:
@@ -56,7 +56,7 @@ def merged(clusters: Sequence[Sequence[tuple[int, int]]]) -> list[list[tuple[int
 
 
 def n_repeated(clusters: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """How many times a mention comes again."""
+    """How many mentions are repetitions of another."""
     return sum(map(len, clusters)) - len({mention for cluster in clusters for mention in cluster})
 
 

@@ -14,7 +14,7 @@ DOCUMENT = "-DOCSTART-"
 
 @dataclass
 class ColumnSentence:
-    """``rows[k]`` has the columns of token k, which stands in line ``line + k`` of ``path``."""
+    """``rows[k]`` has the columns of token k, which is on line ``line + k`` of ``path``."""
 
     path: Path
     line: int
@@ -31,7 +31,7 @@ class ColumnSentence:
 
 
 def read_column_sentences(path: Path, min_columns: int, encoding: str | None = None) -> Iterator[ColumnSentence]:
-    """All sentences of a file; document lines are skipped. A line of nothing but white space ends a sentence.
+    """All sentences of a file; document lines are skipped. A line that has only white space ends a sentence.
 
     Raises:
         UserError: naming file and line, if a line has too few columns or a token cannot be one.

@@ -18,7 +18,7 @@ WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11
 MIN_COLUMNS = FIRST_ARGUMENTS + 1
 NO_VALUE = "_"
 EMPTY = ("-", "_", "*")
-"""What a column has where there is nothing: OntoNotes a hyphen or an asterisk, other sets a low line or nothing."""
+"""How a column marks a missing value: a hyphen or an asterisk in OntoNotes, an underscore or nothing elsewhere."""
 
 _BEGIN = re.compile(r"#begin document \((?P<name>.*)\)(?:; part (?P<part>\d+))?\s*$")
 _CELL = re.compile(r"(?P<opened>(?:\([^()*\s]+)*)\*(?P<closed>\)*)$")
@@ -32,7 +32,7 @@ LabelledSpan = tuple[int, int, str]
 
 @dataclass
 class Sentence:
-    """``rows[k]`` has the columns of token k, which stands in line ``line + k`` of ``path``."""
+    """``rows[k]`` has the columns of token k, which is on line ``line + k`` of ``path``."""
 
     path: Path
     line: int
@@ -40,7 +40,7 @@ class Sentence:
 
     @property
     def tokens(self) -> list[str]:
-        """The words, with brackets in place of ``-LRB-`` and its like."""
+        """The words, with brackets in place of ``-LRB-`` and the like."""
         return [unescape(row[WORD]) for row in self.rows]
 
     def column(self, k: int) -> list[str]:
@@ -156,16 +156,16 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
 
 
 def _cells(line: str) -> list[str]:
-    """The columns of a token: between tabs a column may be empty, any number of spaces separates two."""
+    """The columns of a token: a column between tabs may be empty; spaces separate columns in any number."""
     cells = line.lstrip(" \t").split("\t")
     return [part for cell in cells for part in ([part for part in cell.split(" ") if part] or [""])]
 
 
 def _sentence(path: Path, line: int, lines: list[list[str]]) -> Sentence:
-    """The tokens of a sentence, empty columns filled with ``_``; empty ones that no token has filled are cut off.
+    """The tokens of a sentence, with ``_`` in empty columns; trailing columns without any value are dropped.
 
     Raises:
-        UserError: naming file and line of a token with too few columns, or other ones than the first token.
+        UserError: naming file and line of a token with too few columns, or more or fewer than the first token.
     """
     width = max(_filled(cells) for cells in lines)
     rows: list[list[str]] = []

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.clusters import CorefGold, clusters_of, merged, n_crossing, n_repeated
+from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, read_clusters
 from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
-from elmo_tasks.data.reader import Reader, as_tokens, check_type, lists_of_state
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.reader import Reader, as_tokens, check_type, state_lists
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 
 N_DOCUMENTS = {"train": 2802, "dev": 343, "test": 348}
@@ -39,7 +39,7 @@ class CorefBatch(OnDevice):
     Attributes:
         text: its sentences, one a row.
         speakers: long ``[n]``, numbers of the speakers.
-        genre: long ``[]``, number of the genre, 0 if training has none such.
+        genre: long ``[]``, number of the genre, 0 for one that training lacks.
         mentions: long ``[M, 2]``, first and last token of the gold mentions.
         clusters: long ``[M]``, numbers of their clusters.
         gold: what the metric compares with (one document).
@@ -57,14 +57,15 @@ class CorefReader(Reader[CorefItem]):
     """Reads documents (a part is a document of its own) with their speakers and genres.
 
     The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each
-    split documents without a mention (which only training goes without), mentions in two clusters (OntoNotes has a few:
-    the metric knows what to make of them, for training such clusters are one), and mentions that cross another (which
+    split: documents without a mention (which are left out of training alone); mentions in two clusters (OntoNotes has
+    a few; the metric handles them, and for training such clusters are merged); and mentions that cross another (which
     stay in the gold, although the model, whose spans never cross, cannot find both).
 
     Args:
-        max_training_sentences: longer training documents are cut to as many sentences in a row, others each epoch.
-        ontonotes: whether the documents must be as many as those of CoNLL-2012; other splits than the official one have
-            been in use unnoticed.
+        max_training_sentences: longer training documents are cut to this many consecutive sentences, others in each
+            epoch.
+        ontonotes: whether the number of documents must be that of CoNLL-2012, so that a split other than the official
+            one is noticed.
         encoding: of the files.
     """
 
@@ -114,19 +115,19 @@ class CorefReader(Reader[CorefItem]):
         return {"genres": list(self._genre_ids)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        (genres,) = lists_of_state(state, ["genres"])
+        (genres,) = state_lists(state, ["genres"])
         self._use_genres(set(genres))
 
     def _use_genres(self, genres: set[str]) -> None:
         self._genre_ids = {genre: k for k, genre in enumerate(sorted(genres), start=1)}
 
     def vary(self, item: CorefItem, rng: random.Random) -> CorefItem:
-        """A stretch of a training document that is long enough to need it."""
+        """A random stretch of a training document that is too long."""
         surplus = len(item.sentences) - self.max_training_sentences
         return item if surplus <= 0 else cut(item, rng.randint(0, surplus), self.max_training_sentences)
 
     def model_parts(self) -> dict[str, Any]:
-        """The number of genres, one for those that training lacks among them."""
+        """The number of genres, including one for those that training lacks."""
         return {"n_genres": len(self._genre_ids) + 1}
 
     def collate(self, items: list[CorefItem], texts: list[Text]) -> CorefBatch:
@@ -150,7 +151,7 @@ class CorefReader(Reader[CorefItem]):
         sentences = fields["sentences"]
         if not isinstance(sentences, list) or not sentences:
             raise UserError(f"{where}: sentences must be a list of one or more, found {quoted(sentences)}")
-        tokens = [as_tokens(sentence, f"{where}: sentence {k}", words_of) for k, sentence in enumerate(sentences)]
+        tokens = [as_tokens(sentence, f"{where}: sentence {k}", split_words) for k, sentence in enumerate(sentences)]
         speakers = fields.get("speakers", ["-"] * len(tokens))
         if not isinstance(speakers, list) or len(speakers) != len(tokens) or not all(map(_is_text, speakers)):
             raise UserError(f"{where}: speakers must be a list of {len(tokens)} names, found {quoted(speakers)}")
@@ -180,7 +181,7 @@ def _is_text(value: Any) -> bool:
 
 
 def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
-    """Some sentences in a row; clusters keep the mentions within, and go if none or one is left."""
+    """Some consecutive sentences; clusters keep their mentions within, and are dropped with fewer than two."""
     lengths = item.gold["sentence_lengths"]
     begin = sum(lengths[:first])
     end = begin + sum(lengths[first : first + n_sentences])
@@ -199,7 +200,7 @@ def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
 
 
 def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents, as long as the official scorer, which goes by name and part, can tell them apart."""
+    """The documents, if the official scorer can tell them apart by name and part."""
     seen: dict[tuple[str, str], Document] = {}
     for document in documents:
         first = seen.setdefault((document.name, document.part), document)
@@ -218,7 +219,7 @@ def _item(document: Document, number: int) -> CorefItem:
         name=document.name,
         part=document.part,
         sentence_lengths=[len(sentence.rows) for sentence in document.sentences],
-        clusters=clusters_of(document),
+        clusters=read_clusters(document),
     )
     return CorefItem(
         sentences=[sentence.tokens for sentence in document.sentences],

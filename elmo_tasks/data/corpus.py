@@ -142,7 +142,7 @@ class LmVocabulary:
         return cls([word if composed(word) in present else composed(word) for word in words], source=str(path))
 
     @classmethod
-    def of(cls, counts: Counter[str], max_size: int, min_count: int) -> LmVocabulary:
+    def from_counts(cls, counts: Counter[str], max_size: int, min_count: int) -> LmVocabulary:
         """The most frequent words, ``max_size`` at most, including the three special tokens."""
         frequent = sorted(((-n, word) for word, n in counts.items() if n >= min_count))
         words = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]

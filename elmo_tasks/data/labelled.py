@@ -11,10 +11,10 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.reader import Reader, tokens_field
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.tokens import split_words
 
 NO_LABEL = -100
-"""Of an item without gold; PyTorch's cross-entropy ignores it."""
+"""The label of an item without gold; PyTorch's cross-entropy ignores it."""
 
 
 @dataclass
@@ -39,10 +39,10 @@ class LabelledBatch(OnDevice):
 
 
 class LabelledReader(Reader[LabelledText]):
-    """What is left to a subclass is :attr:`labels` and :meth:`read_file`."""
+    """Base of such readers; a subclass defines :attr:`labels` and :meth:`read_file`."""
 
     labels: ClassVar[Sequence[str]]
-    """What the labels are called, by their numbers."""
+    """The names of the labels, by number."""
 
     fields: ClassVar[Mapping[str, str]] = {"text": "a text"}
 
@@ -51,7 +51,7 @@ class LabelledReader(Reader[LabelledText]):
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens of a raw text."""
-        return words_of(text)
+        return split_words(text)
 
     def model_parts(self) -> dict[str, Any]:
         """The number of labels."""

@@ -71,7 +71,7 @@ class LmData(pl.LightningDataModule):
             raise UserError(
                 f"there is no sentence in the held-out text{self._files('dev')}; set {self.text.option} to some"
             )
-        self.vocabulary = self.given or LmVocabulary.of(words, self.vocabulary_size, self.min_count)
+        self.vocabulary = self.given or LmVocabulary.from_counts(words, self.vocabulary_size, self.min_count)
         _announce(remark_on_truncated(chain(words, heldout)))
         self.unknown = 1 - sum(n for word, n in words.items() if word in self.vocabulary.ids) / words.total()
 

@@ -1,4 +1,4 @@
-"""The one data module of all tasks: its splits, its vocabulary, its layers, its batches of similar length."""
+"""The data module of all supervised tasks: splits, vocabulary, layers, and batches of similar length."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytorch_lightning as pl
 from torch import Generator
 from torch.utils.data import DataLoader
 
-from elmo_tasks.data.batching import in_batches, lengths_of
+from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.sharing import StandIn, rows_of_process
+from elmo_tasks.data.sharing import StandIn, process_rows
 from elmo_tasks.data.source import SPLITS, open_source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
@@ -147,7 +147,7 @@ class TaskData(pl.LightningDataModule):
         """Of several processes that train together, the part of this one."""
         if self.trainer is None or self.trainer.world_size == 1:
             return items, batches
-        return rows_of_process(items, batches, n=self.trainer.world_size, rank=self.trainer.global_rank)
+        return process_rows(items, batches, n=self.trainer.world_size, rank=self.trainer.global_rank)
 
     def _shuffled(self, rng: random.Random) -> list[list[int]]:
         """Batches of similar length in a random order."""
@@ -161,8 +161,8 @@ class TaskData(pl.LightningDataModule):
         return batches
 
     def _cut(self, items: Sequence[int], lengths: Sequence[tuple[int, ...]]) -> list[list[int]]:
-        """Some items in order of length, in batches within both bounds."""
-        return in_batches(items, lengths, batch_size=self.batch_size, batch_tokens=self.batch_tokens)
+        """Batches of some items in order of length, within both bounds."""
+        return make_batches(items, lengths, batch_size=self.batch_size, batch_tokens=self.batch_tokens)
 
     def _n_done(self) -> int:
         """Batches of this epoch that were done before the run was interrupted."""
@@ -177,7 +177,7 @@ class TaskData(pl.LightningDataModule):
         )
 
     def _lengths(self, split: str) -> list[tuple[int, ...]]:
-        return [lengths_of(self.reader, item) for item in self.items[split]]
+        return [item_lengths(self.reader, item) for item in self.items[split]]
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""
@@ -193,7 +193,7 @@ class _Batches:
 
     Args:
         batches: of the whole epoch.
-        n_done: asked when the first batch is wanted: an iterator is made before the trainer has its state back.
+        n_done: called when the first batch is needed: the iterator is made before the trainer restores its state.
     """
 
     def __init__(self, batches: list[list[int]], n_done: Callable[[], int]) -> None:

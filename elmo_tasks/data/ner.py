@@ -13,10 +13,10 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.reader import Reader, lists_of_state, tokens_field
-from elmo_tasks.data.tags import Span, bioes, bioes_tags, iob2, spans_of, split_tag
+from elmo_tasks.data.reader import Reader, state_lists, tokens_field
+from elmo_tasks.data.tags import Span, bioes, bioes_tags, find_spans, iob2, split_tag
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 
 
@@ -81,7 +81,7 @@ class NerReader(Reader[NerItem]):
                 raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
             if parts[1] and parts[1] not in places:
                 places[parts[1]] = where(k)
-        return NerItem(tokens, spans_of(tags))
+        return NerItem(tokens, find_spans(tags))
 
     def texts(self, item: NerItem) -> list[list[str]]:
         return [item.tokens]
@@ -101,7 +101,7 @@ class NerReader(Reader[NerItem]):
         return {"types": self.types}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        (types,) = lists_of_state(state, ["types"])
+        (types,) = state_lists(state, ["types"])
         self._use_types(set(types))
 
     def _use_types(self, types: set[str]) -> None:
@@ -123,13 +123,13 @@ class NerReader(Reader[NerItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> NerItem:
         self._check_fields(fields, where)
-        return NerItem(tokens_field(fields, "tokens", where, words_of), [])
+        return NerItem(tokens_field(fields, "tokens", where, split_words), [])
 
     def to_json(self, item: NerItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their IOB2 tags, and the entities."""
         entities = [
             {"text": " ".join(item.tokens[start:stop]), "type": kind, "start": start, "stop": stop}
-            for start, stop, kind in spans_of(prediction)
+            for start, stop, kind in find_spans(prediction)
         ]
         return {"tokens": item.tokens, "tags": prediction, "entities": entities}
 

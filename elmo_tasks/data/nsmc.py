@@ -34,7 +34,7 @@ _PLAIN = (
 class NsmcReader(LabelledReader):
     """Reads the official files: a header, then ``id``, ``document`` and ``label`` with tabs between.
 
-    Labels are 0 (negative) and 1 (positive). A quotation mark is one of the comment's, there is no quoting. Comments
+    Labels are 0 (negative) and 1 (positive). Quotation marks are part of the comment: there is no quoting. Comments
     without a single token (the official files have some that are empty) are left out and counted.
     """
 
@@ -69,7 +69,7 @@ class NsmcReader(LabelledReader):
 
 
 def _columns(line: str, where: str) -> list[str]:
-    """The three columns of one line; blanks and tabs after the label do no harm."""
+    """The three columns of one line; spaces and tabs after the label are ignored."""
     columns = line.split("\t")
     while len(columns) > len(COLUMNS) and not columns[-1].strip():
         columns.pop()
@@ -85,10 +85,10 @@ def _columns(line: str, where: str) -> list[str]:
 
 
 def tokenize_korean(text: str) -> list[str]:
-    """Eojeol (what stands between spaces) with numbers and punctuation apart; particles stay on their nouns.
+    """Eojeol (the units between spaces), with numbers and punctuation split off; particles stay on their nouns.
 
     Next to the English tokeniser of ``data/tokens.py`` rather than in it: there a token is a literal stretch of the
-    text, and clitics and hyphens are English. Here the spelling is made even (NFC, full-width ASCII as ASCII, straight
+    text, and clitics and hyphens are English. Here the spelling is normalised (NFC, full-width ASCII as ASCII, straight
     quotation marks), a run of one character is one token and is cut at three (``!!!!!`` is ``!!!``), and a number keeps
     its unit (``3.5점``), so that a comment looks like the tokenised Korean text that a biLM is trained on; such text
     itself stays as it is.

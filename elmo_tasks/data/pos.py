@@ -13,9 +13,9 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.reader import Reader, check_type, lists_of_state, tokens_field
+from elmo_tasks.data.reader import Reader, check_type, state_lists, tokens_field
 from elmo_tasks.data.text import check_tokens, files_below, unescape
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
 
@@ -95,7 +95,7 @@ class PosReader(Reader[PosItem]):
         return {"tags": self.tags}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        (tags,) = lists_of_state(state, ["tags"])
+        (tags,) = state_lists(state, ["tags"])
         self._use_tags(set(tags))
 
     def _use_tags(self, tags: set[str]) -> None:
@@ -116,7 +116,7 @@ class PosReader(Reader[PosItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:
         self._check_fields(fields, where)
-        return PosItem(tokens_field(fields, "tokens", where, words_of), [])
+        return PosItem(tokens_field(fields, "tokens", where, split_words), [])
 
     def to_json(self, item: PosItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their tags."""

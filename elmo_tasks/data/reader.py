@@ -1,4 +1,4 @@
-"""What a task's reader is: it turns files, hub rows or a user's own input into items, and items into a batch."""
+"""The interface of readers, which turn files, hub rows or a user's own input into items, and items into a batch."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Reader(ABC, Generic[Item]):
         encoding: of the files, a name that Python knows, such as ``latin-1``.
 
     Attributes:
-        left_out: how many items were skipped, and other remarks on them, by reason; goes into the row.
+        left_out: how many items were skipped, and other counts, by reason; recorded in the row.
     """
 
     documents: ClassVar[bool] = False
     """Whether an item is a document of any number of sentences: a batch is one document, a row of it a sentence."""
 
     fields: ClassVar[Mapping[str, str]]
-    """The fields of an item that :meth:`from_json` takes, and what each is."""
+    """The fields of an item that :meth:`from_json` takes, each with a description."""
 
     def __init__(self, *, encoding: str = "utf-8") -> None:
         self.encoding = check_encoding(encoding)
@@ -54,7 +54,7 @@ class Reader(ABC, Generic[Item]):
         """Learn label sets and the like from all training items."""
 
     def check(self, items: Sequence[Item], split: str) -> None:
-        """Compare the items of another split with what :meth:`fit` has learned; count or refuse what does not fit."""
+        """Compare the items of another split with what :meth:`fit` learned; count or refuse what is unknown."""
 
     def model_parts(self) -> dict[str, Any]:
         """Arguments of the model's constructor that depend on the training data."""
@@ -65,7 +65,7 @@ class Reader(ABC, Generic[Item]):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state` gave.
+        """Restore what :meth:`state` returned.
 
         Raises:
             UserError: if it is not the state of such a reader.
@@ -136,7 +136,7 @@ class HubReader(Protocol[Item]):
 
 
 def check_type(key: str, value: Any, kind: type, at_least: int | None = None, among: Sequence[Any] = ()) -> None:
-    """See that an option of a reader is of its type, not too small, and one of those that there are.
+    """See that an option of a reader has the right type, is not too small, and is one of the choices.
 
     Raises:
         UserError: naming the key and what it may be.
@@ -150,7 +150,7 @@ def check_type(key: str, value: Any, kind: type, at_least: int | None = None, am
 
 
 def text_field(fields: Mapping[str, Any], name: str, where: str) -> str:
-    """A field that is a text, not an empty one.
+    """A field that is a text and not empty.
 
     Raises:
         UserError: if it is not.
@@ -186,7 +186,7 @@ def as_tokens(value: Any, where: str, tokenize: Callable[[str], list[str]]) -> l
     return tokens
 
 
-def lists_of_state(state: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+def state_lists(state: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
     """The lists of texts that a reader's state consists of.
 
     Raises:

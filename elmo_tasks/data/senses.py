@@ -23,7 +23,7 @@ class Instance:
     """A word, or several that are one lemma (``belong to``), whose sense is annotated.
 
     Attributes:
-        lemma: what it is a form of.
+        lemma: the lemma that the word is a form of.
         start, end: its tokens in its sentence, ``end`` not counted.
         keys: the WordNet sense keys that are right.
     """
@@ -147,7 +147,7 @@ def _is_key(key: str) -> bool:
 
 
 def parse_lemma(key: str) -> Lemma:
-    """What a sense key is a sense of: ``art%1:09:00::`` of ("art", "n")."""
+    """The lemma of a sense key: ("art", "n") for ``art%1:09:00::``."""
     lemma, _, place = key.rpartition("%")
     return lemma.lower(), _SENSE_TYPES[place[0]]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class StandIn:
-    """What a process gets that has no row of a batch: an item that counts for nothing."""
+    """The item of a process that has no row of a batch; it counts for nothing."""
 
     item: Any
 
 
-def rows_of_process(
+def process_rows(
     items: Sequence[Any], batches: Sequence[Sequence[int]], *, n: int, rank: int
 ) -> tuple[list[Any], list[list[int]]]:
     """Every n-th row of each batch, from row ``rank`` on; every process has the same number of batches.

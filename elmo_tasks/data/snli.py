@@ -15,7 +15,7 @@ from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.labelled import NO_LABEL
 from elmo_tasks.data.reader import Reader, tokens_field
 from elmo_tasks.data.text import check_tokens, read_lines
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -92,7 +92,7 @@ class SnliReader(Reader[SnliItem]):
         for name, sentence in (("premise", premise), ("hypothesis", hypothesis)):
             if not isinstance(sentence, str):
                 raise UserError(f"{where}: the {name} must be a text, found {quoted(sentence)}")
-            sentences.append(words_of(sentence))
+            sentences.append(split_words(sentence))
             check_tokens(sentences[-1], f"{where} ({name})")
         if label == NO_MAJORITY:
             self._count("no majority")
@@ -117,7 +117,7 @@ class SnliReader(Reader[SnliItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> SnliItem:
         self._check_fields(fields, where)
-        premise, hypothesis = (tokens_field(fields, name, where, words_of) for name in self.fields)
+        premise, hypothesis = (tokens_field(fields, name, where, split_words) for name in self.fields)
         return SnliItem(premise, hypothesis, NO_LABEL)
 
     def to_json(self, item: SnliItem, prediction: int) -> dict[str, Any]:

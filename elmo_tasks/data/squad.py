@@ -14,12 +14,12 @@ from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.reader import Reader, check_type, text_field
 from elmo_tasks.data.squad_json import Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import Token, tokenize, words_of
+from elmo_tasks.data.tokens import Token, split_words, tokenize
 from elmo_tasks.errors import UserError, quoted, shortened
 
 
 class SquadGold(TypedDict):
-    """What a prediction is compared with; ``number`` is the question's place in the file."""
+    """What a prediction is compared with; ``number`` is the position of the question in the file."""
 
     id: str
     number: int
@@ -41,7 +41,7 @@ class Paragraph:
 
 @dataclass
 class SquadItem:
-    """A question on a paragraph; ``span`` is its first answer's first and last token, None if they are cut off."""
+    """A question on a paragraph; ``span`` is the first and last token of its first answer, None if they are cut off."""
 
     question: list[str]
     paragraph: Paragraph
@@ -69,9 +69,9 @@ class SquadBatch(OnDevice):
 class SquadReader(Reader[SquadItem]):
     """Reads questions with their paragraphs, keeping character offsets: an answer is a literal stretch of its context.
 
-    The answer to train on is the first reference; it is spanned by the tokens that it touches. ``left_out`` counts
+    The answer to train on is the first reference; its span is that of all tokens that it touches. ``left_out`` counts
 
-    * ``answers within a token``: training answers that the tokens around them stand for (two in a thousand);
+    * ``answers within a token``: training answers that begin or end within a token (two in a thousand);
     * ``paragraphs truncated``, and ``answers beyond max_tokens``: training questions dropped with their answer;
     * ``questions with answers that do not match``: see ``bad_answers``.
 
@@ -79,7 +79,7 @@ class SquadReader(Reader[SquadItem]):
         max_tokens: tokens of a paragraph at most.
         too_long: what to do with a longer one: ``error``, or ``truncate`` it to its first ``max_tokens``. Every dev
             and test question is still asked of what is left.
-        bad_answers: what to do where the text at an answer's offset is another one: ``error``, or ``drop`` the
+        bad_answers: what to do if the text at an answer's offset is not the answer: ``error``, or ``drop`` the
             answer (and the question, if no answer is left).
         encoding: of the files.
     """
@@ -121,7 +121,7 @@ class SquadReader(Reader[SquadItem]):
                 place = f"{where}: the paragraph of question {shortened(question.id, 40)}"
                 paragraphs = {question.context: self._paragraph(question.context, place)}  # they come in order
             paragraph = paragraphs[question.context]
-            words = words_of(question.question)
+            words = split_words(question.question)
             check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
             gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in good])
             span = _span(paragraph, good[0].start, good[0].text)
@@ -186,7 +186,7 @@ class SquadReader(Reader[SquadItem]):
     def from_json(self, fields: Mapping[str, Any], where: str) -> SquadItem:
         self._check_fields(fields, where)
         context, question = (text_field(fields, name, where) for name in self.fields)
-        words = words_of(question)
+        words = split_words(question)
         check_tokens(words, f"{where}: question")
         return SquadItem(
             words, self._paragraph(context, f"{where}: context"), None, SquadGold(id="", number=0, answers=[])

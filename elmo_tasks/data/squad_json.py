@@ -1,4 +1,4 @@
-"""The shape of SQuAD v1.1's JSON, checked: questions with their contexts and answers come out, one after the other."""
+"""SQuAD v1.1's JSON, checked and read as one question after the other, each with its context and answers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MAX_BYTES = 500_000_000  # the official training set has 30 million
 
 @dataclass
 class Answer:
-    """A reference answer, and where it is said to begin in the context."""
+    """A reference answer, and its stated offset in the context."""
 
     text: str
     start: int
 
     def fits(self, context: str) -> bool:
-        """Whether it is there."""
+        """Whether the context has it at that offset."""
         return self.start >= 0 and context[self.start : self.start + len(self.text)] == self.text
 
 
@@ -69,7 +69,7 @@ def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator
     """All questions of the hub's rows.
 
     Raises:
-        UserError: naming the row, if it has not the hub's columns.
+        UserError: naming the row, if it lacks the columns of the hub.
     """
     for number, row in enumerate(rows):
         node = _Node(dict(row), f"{where} row {number}")

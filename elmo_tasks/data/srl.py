@@ -14,17 +14,17 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.conll2012 import EMPTY, FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
-from elmo_tasks.data.reader import Reader, check_type, lists_of_state, tokens_field
-from elmo_tasks.data.tags import iob2, spans_of
-from elmo_tasks.data.tokens import words_of
+from elmo_tasks.data.reader import Reader, check_type, state_lists, tokens_field
+from elmo_tasks.data.tags import find_spans, iob2
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted
 
 _LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
-"""PropBank's: ARG0 to ARG5, ARGA, ARGM, with suffixes or without (ARGM-TMP, ARG1-DSP); C- goes on, R- refers back."""
+"""PropBank: ARG0 to ARG5, ARGA, ARGM, also with suffixes (ARGM-TMP); C- continues an argument, R- refers back."""
 
 
 class SrlGold(TypedDict):
-    """What predictions are compared with; ``number`` is the sentence's place in the file, the rest is by predicate."""
+    """What predictions are compared with: the sentence's position in the file; the rest is by predicate."""
 
     number: int
     predicates: list[int]
@@ -60,7 +60,7 @@ class SrlBatch(OnDevice):
 
 
 class SrlReader(Reader[SrlItem]):
-    """Reads sentences with all of their predicates, so that words and layers of a sentence are there once.
+    """Reads sentences with all of their predicates, so that the words and layers of a sentence are stored once.
 
     A predicate is a token with a frameset. ``left_out`` counts for each split sentences without predicates, training
     sentences that are too long, and arguments whose label no training sentence has (they stay in the gold and count as
@@ -108,14 +108,14 @@ class SrlReader(Reader[SrlItem]):
 
     def fit(self, train: Sequence[SrlItem]) -> None:
         """Learn the labels, and the words that are predicates more often than not."""
-        labels = {label for item in train for tags in item.gold["tags"] for _, _, label in spans_of(tags)}
+        labels = {label for item in train for tags in item.gold["tags"] for _, _, label in find_spans(tags)}
         words = Counter(word.lower() for item in train for word in item.tokens)
         predicates = Counter(item.tokens[k].lower() for item in train for k in item.gold["predicates"])
         self._use(labels, {word for word, n in predicates.items() if 2 * n > words[word]})
 
     def check(self, items: Sequence[SrlItem], split: str) -> None:
         """Count arguments whose label training lacks."""
-        spans = (span for item in items for tags in item.gold["tags"] for span in spans_of(tags))
+        spans = (span for item in items for tags in item.gold["tags"] for span in find_spans(tags))
         unknown = sum(label not in self.labels for _, _, label in spans)
         self._count(f"{split} arguments with a label that training lacks", unknown)
 
@@ -123,7 +123,7 @@ class SrlReader(Reader[SrlItem]):
         return {"labels": sorted(self.labels), "verbs": sorted(self.verbs)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        labels, verbs = lists_of_state(state, ["labels", "verbs"])
+        labels, verbs = state_lists(state, ["labels", "verbs"])
         self._use(set(labels), set(verbs))
 
     def _use(self, labels: set[str], verbs: set[str]) -> None:
@@ -158,7 +158,7 @@ class SrlReader(Reader[SrlItem]):
             UserError: as all readers do, and if there is no predicate.
         """
         self._check_fields(fields, where, optional=["predicates"])
-        tokens = tokens_field(fields, "tokens", where, words_of)
+        tokens = tokens_field(fields, "tokens", where, split_words)
         found = [k for k, word in enumerate(tokens) if word.lower() in self.verbs]
         predicates = fields.get("predicates", found)
         if not isinstance(predicates, list) or not all(type(k) is int and 0 <= k < len(tokens) for k in predicates):
@@ -179,7 +179,7 @@ class SrlReader(Reader[SrlItem]):
                 "tags": tags,
                 "arguments": [
                     {"label": label, "text": " ".join(item.tokens[start:stop]), "start": start, "stop": stop}
-                    for start, stop, label in spans_of(tags)
+                    for start, stop, label in find_spans(tags)
                 ],
             }
             for k, tags in zip(item.gold["predicates"], prediction, strict=True)
@@ -207,7 +207,7 @@ def _tags(sentence: Sentence, column: int, predicate: int) -> list[str]:
     if not any(start <= predicate < stop for start, stop in verbs):
         raise UserError(f"{sentence.where(predicate)}: no V {place}")
     if len(verbs) > 1:
-        raise UserError(f"{sentence.where(verbs[1][0])}: a second V {place}; expected C-V for what goes on")
+        raise UserError(f"{sentence.where(verbs[1][0])}: a second V {place}; expected C-V for its continuation")
     for start, _, label in spans:
         if not _LABEL.fullmatch(label):
             raise UserError(
@@ -222,9 +222,9 @@ def _n(count: int, noun: str) -> str:
 
 
 def _name(row: list[str]) -> str:
-    """What the scorer is told of a predicate: its lemma, or its word where it has none.
+    """The name of a predicate in the files of the scorer: its lemma, or its word where it has none.
 
-    In its files a ``-`` says that no predicate is here, and white space ends a column.
+    In these files ``-`` marks a token that is not a predicate, and white space ends a column.
     """
     names = (name for name in (row[LEMMA], row[WORD]) if name not in EMPTY and not re.search(r"\s", name))
     return next(names, "_")

@@ -21,7 +21,7 @@ def split_tag(tag: str) -> tuple[str, str] | None:
     return {"L": "E", "U": "S"}.get(prefix, prefix), kind
 
 
-def spans_of(tags: Sequence[str]) -> list[Span]:
+def find_spans(tags: Sequence[str]) -> list[Span]:
     """Chunks as conlleval reads them, whatever the scheme.
 
     A token continues the chunk of the one before if that one is B or I, this one is I or E, and their types agree;
@@ -72,11 +72,11 @@ def bioes_constraints(tags: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
     """
     parts = [part for part in map(split_tag, tags) if part is not None]
     opens = [prefix in "BI" for prefix, _ in parts]  # a span is open after this tag
-    goes_on = [prefix in "IE" for prefix, _ in parts]  # this tag needs an open span of its type before it
+    continues = [prefix in "IE" for prefix, _ in parts]  # this tag needs an open span of its type before it
     allowed = torch.tensor(
         [
-            [opens[a] == goes_on[b] and (not opens[a] or parts[a][1] == parts[b][1]) for b in range(len(parts))]
+            [opens[a] == continues[b] and (not opens[a] or parts[a][1] == parts[b][1]) for b in range(len(parts))]
             for a in range(len(parts))
         ]
     )
-    return allowed, ~torch.tensor(goes_on), ~torch.tensor(opens)
+    return allowed, ~torch.tensor(continues), ~torch.tensor(opens)

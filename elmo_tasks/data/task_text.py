@@ -14,18 +14,18 @@ from elmo_tasks.nn.characters import composed
 
 
 class TaskText:
-    """The token lists of a task's training and dev items, composed (NFC), with their repetitions in the files.
+    """The token lists of a task's training and dev items, composed (NFC), with all repetitions in the files.
 
-    A text that several items share (a SQuAD paragraph with its questions) is read once. It is one
-    text to the biLM, as in the task's training, with sentence boundaries at its two ends only.
+    A text that several items share (a SQuAD paragraph with its questions) is read once. The biLM
+    sees one text, as in the task's training, with sentence boundaries at its two ends only.
 
     Args:
         reader: the task's reader.
         sources: for files, the path of each split below ``root``; for the hub, ``id`` and split names.
         hub: whether the items come from the public hub.
         root: folder of the files; None for the hub.
-        dev_share: share of the training items that the task splits off as dev; None where it has a dev set.
-        fraction: share of the remaining training items that is used: those that the task uses with this seed.
+        dev_share: share of the training items that is cut off as dev, where a data set has no dev split; else None.
+        fraction: share of the other training items that is used: the same ones as in the task with this seed.
         seed: of the fraction.
     """
 

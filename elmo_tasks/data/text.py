@@ -1,4 +1,4 @@
-"""Lines of a text file, plain or compressed, and what every reader asks of a token list."""
+"""Lines of a text file, plain or compressed, and checks of token lists."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "["
 def files_below(folder: Path) -> list[Path]:
     """All files below a folder at any depth, sorted; links to folders are followed, each folder is entered once.
 
-    A link that leads nowhere is among them, so that who reads it complains.
+    Broken links are included, so that reading them raises an error.
     """
     found: list[Path] = []
     entered: set[Path] = set()
     for root, folders, names in os.walk(folder, followlinks=True):
         resolved = Path(root).resolve()
-        if resolved in entered:  # a link back, or a second one to the same place
+        if resolved in entered:  # a link to a parent, or a second link to the same folder
             folders.clear()
             continue
         entered.add(resolved)
@@ -46,7 +46,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def check_encoding(name: str) -> str:
-    """A text encoding that Python knows, in which a line ends where a byte says so.
+    """The canonical name of an encoding that Python knows and that encodes ASCII as single bytes.
 
     Raises:
         UserError: if it is not one.
@@ -61,7 +61,7 @@ def check_encoding(name: str) -> str:
 
 
 def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are taken off.
+    """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are removed.
 
     Args:
         path: of the file; its ending says how it is compressed.
@@ -117,7 +117,7 @@ def read_content(path: Path, max_bytes: int) -> bytes:
 
 
 def _why(error: Exception) -> str:
-    """Without the path, which stands before it."""
+    """The reason without the path, which the message already has."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -157,7 +157,7 @@ class _Bounded(io.RawIOBase):
 
 
 def check_tokens(tokens: Sequence[str], where: str) -> None:
-    """Refuse what cannot be a tokenised sentence.
+    """See that a list of tokens can be a sentence.
 
     Raises:
         UserError: for an empty sentence, an empty token, or a token so long that it must be something else.

@@ -44,6 +44,6 @@ def tokenize(text: str, *, split_hyphens: bool = False) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in pattern.finditer(text)]
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of :func:`tokenize` without their offsets."""
     return [token.word for token in tokenize(text)]

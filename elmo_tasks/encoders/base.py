@@ -1,4 +1,4 @@
-"""What the layer store, the places of ELMo and a row ask of a frozen encoder: the biLM meets it, and others may."""
+"""The interface of a frozen encoder: the biLM implements it, and other encoders can take its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Encoder(Protocol):
 
     @property
     def n_layers(self) -> int:
-        """L, the token layer counted."""
+        """L, including the token layer."""
 
     @property
     def dim(self) -> int:
@@ -28,10 +28,10 @@ class Encoder(Protocol):
         """Fingerprint of all that can change a vector; part of the layer store's key and of every row."""
 
     def prepare(self, words: Iterable[str]) -> str:
-        """Make ready for words that :meth:`layers` will be given.
+        """Prepare for words that :meth:`layers` will read.
 
         Returns:
-            what the user should know of words that the encoder does not read as they stand, or an empty text.
+            a remark for the user on words that the encoder cannot read as written; empty if there are none.
         """
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
@@ -39,7 +39,7 @@ class Encoder(Protocol):
 
 
 def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
-    """See that sentences are lists of tokens: of a text, Python would take each character for a token.
+    """See that sentences are lists of tokens: Python would take each character of a text for a token.
 
     Raises:
         UserError: naming the first that is not.
@@ -54,7 +54,7 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
             )
 
 
-def digest_of(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+def digest_weights(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     """Sixteen hexadecimal digits of an encoder's description and weights."""
     sha = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_tasks.encoders.base import batches_by_length, digest_of
+from elmo_tasks.encoders.base import batches_by_length, digest_weights
 from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files
@@ -54,8 +54,8 @@ class CoVe(nn.Module):
         """A frozen CoVe.
 
         Args:
-            path: a safetensors file with the published names (``weight_ih_l0``, ``bias_hh_l1_reverse``, ...), whatever
-                stands before them (``rnn1.``), or the folder that holds it.
+            path: a safetensors file with the published names (``weight_ih_l0``, ``bias_hh_l1_reverse``, ...), with any
+                prefix (``rnn1.``), or the folder that holds it.
             words: arguments of :class:`WordVectors`.
             lstm: ``dim`` and ``n_layers``.
 
@@ -73,7 +73,7 @@ class CoVe(nn.Module):
 
     @property
     def n_layers(self) -> int:
-        """L, the token layer counted."""
+        """L, including the token layer."""
         return len(self.lstms) + 1
 
     @property
@@ -88,7 +88,7 @@ class CoVe(nn.Module):
             assert self.words.path is not None
             vectors = digest_files([Path(self.words.path)])
             about = {"encoder": "cove", "words": vectors, "lowercase": self.words.lowercase}
-            self._digest = digest_of(about, self.state_dict())
+            self._digest = digest_weights(about, self.state_dict())
         return self._digest
 
     def prepare(self, words: Iterable[str]) -> str:

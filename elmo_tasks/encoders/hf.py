@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.encoders.base import batches_by_length, digest_of
-from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, positions_of, read_config
+from elmo_tasks.encoders.base import batches_by_length, digest_weights
+from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
 from elmo_tasks.encoders.windows import best_window, window_starts
 from elmo_tasks.errors import UserError
 
@@ -54,8 +54,8 @@ class HuggingFace(nn.Module):
         model: a transformers model, frozen, whose weights are a model's own.
         tokenizer: a fast tokeniser.
         pieces: a word's vector is that of its ``first`` piece or the ``mean`` of its pieces.
-        window: pieces of a window at most, special ones counted; None is as many as the model has positions for.
-        about: further parts of the digest.
+        window: pieces of a window at most, including special ones; None is as many as the model has positions for.
+        about: further content of the digest.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class HuggingFace(nn.Module):
         super().__init__()
         self.model, self.tokenizer, self.pieces = model, tokenizer, pieces
         self._space = " " if _tells_words_by_spaces(tokenizer) else ""
-        self.window = _checked_window(window, positions_of(model, tokenizer))
+        self.window = _checked_window(window, max_positions(model, tokenizer))
         self._about = {"encoder": "hf", "pieces": pieces, "window": self.window, **(about or {})}
         self.n_layers, self.dim = self._measure()
         self._digest: str | None = None
@@ -98,7 +98,7 @@ class HuggingFace(nn.Module):
         """Fingerprint of the weights, ``config.json``, the tokeniser and the options."""
         if self._digest is None:
             weights = {name: value for name, value in self.model.state_dict().items() if not is_unused(name)}
-            self._digest = digest_of(self._about, weights)
+            self._digest = digest_weights(self._about, weights)
         return self._digest
 
     def prepare(self, words: Iterable[str]) -> str:
@@ -169,7 +169,7 @@ class HuggingFace(nn.Module):
         piece = torch.zeros(1, 1, dtype=torch.long, device=self.model.device)
         try:
             widths = [layer.shape[2] for layer in self.model(input_ids=piece, output_hidden_states=True).hidden_states]
-        except Exception as error:  # whatever a model for images or sound makes of it
+        except Exception as error:  # models for images or sound may raise anything
             raise UserError(f"{type(self.model).__name__} cannot be used: it does not give layers of a text") from error
         if len(set(widths)) > 1:
             listed = ", ".join(map(str, widths))
@@ -182,15 +182,15 @@ def _utf8(word: str) -> str:
     return word if word.isascii() else word.encode("utf-8", "ignore").decode("utf-8")
 
 
-def _pieces(ids: list[int], word_of: list[int | None], policy: str) -> Pieces:
+def _pieces(ids: list[int], word_ids: list[int | None], policy: str) -> Pieces:
     """Take the special pieces off, and say which pieces a word's vector is made of."""
-    own = [k for k, word in enumerate(word_of) if word is not None]
+    own = [k for k, word in enumerate(word_ids) if word is not None]
     if not own:
         return Pieces([], [], [], {})
     begin, end = own[0], own[-1] + 1
     words: dict[int, tuple[int, int]] = {}
     for k in own:
-        word = word_of[k]
+        word = word_ids[k]
         assert word is not None
         first, _ = words.get(word, (k - begin, 0))
         words[word] = (first, first if policy == "first" else k - begin)

@@ -98,11 +98,11 @@ def load_model(folder: Path) -> Any:
 
 
 def is_unused(weight: str) -> bool:
-    """Whether a weight is of no layer: a pooler's, which are often not in the file and then random."""
+    """Whether no layer uses a weight: those of a pooler, which are often missing from the file and then random."""
     return "pooler" in weight
 
 
-def positions_of(model: Any, tokenizer: Any) -> int | None:
+def max_positions(model: Any, tokenizer: Any) -> int | None:
     """How many pieces a model can read at a time; None without a limit."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():

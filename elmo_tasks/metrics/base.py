@@ -1,4 +1,4 @@
-"""What a metric is: predictions and gold go in batch by batch, scores over the whole data set come out."""
+"""The interface of metrics, which take in predictions and gold batch by batch and score the whole data set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Summable(Protocol):
-    """A metric of sums: those of several processes, added, are the sums of all that they took in."""
+    """A metric that is computed from sums, which can be added over processes."""
 
     sums: list[float]
 

@@ -108,10 +108,10 @@ def without_repeats(clusters: Clusters, key_mentions: Set[Mention]) -> list[list
 
 def muc(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[float, float]]:
     """Links: those of the response that join mentions of one key cluster (Vilain et al., 1995)."""
-    cluster_of = _cluster_of(key)
+    cluster_ids = _number_mentions(key)
     right = 0
     for cluster in response:
-        together = Counter(cluster_of[mention] for mention in cluster if mention in cluster_of)
+        together = Counter(cluster_ids[mention] for mention in cluster if mention in cluster_ids)
         right += sum(n - 1 for n in together.values())
     wanted, found = (sum(len(cluster) - 1 for cluster in clusters) for clusters in (key, response))
     return (right, wanted), (right, found)
@@ -119,12 +119,12 @@ def muc(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[f
 
 def b_cubed(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[float, float]]:
     """Mentions: the share of its cluster that each has in common with the other side's (Bagga and Baldwin, 1998)."""
-    cluster_of = _cluster_of(key)
+    cluster_ids = _number_mentions(key)
     recall = precision = 0.0
     for cluster in response:
         for mention in cluster:
-            if mention in cluster_of:
-                own = key[cluster_of[mention]]
+            if mention in cluster_ids:
+                own = key[cluster_ids[mention]]
                 common = len(set(cluster) & set(own))
                 precision += common / len(cluster)
                 recall += common / len(own)
@@ -145,5 +145,6 @@ def ceaf_e(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tupl
     return (total, len(key)), (total, len(response))
 
 
-def _cluster_of(clusters: Clusters) -> dict[Mention, int]:
+def _number_mentions(clusters: Clusters) -> dict[Mention, int]:
+    """The number of each mention's cluster."""
     return {mention: k for k, cluster in enumerate(clusters) for mention in cluster}

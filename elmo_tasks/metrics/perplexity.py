@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Perplexity:
-    """Exponential of the mean negative log-likelihood, sentence-end marks counted; ``<UNK>`` is a word as any."""
+    """Exponential of the mean negative log-likelihood, sentence ends included; ``<UNK>`` counts as any other word."""
 
     name = "perplexity"
     higher_is_better = False

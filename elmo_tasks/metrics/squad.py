@@ -12,7 +12,7 @@ from elmo_tasks.data.squad import SquadGold
 
 
 class SquadScore:
-    """Percentages over all questions; of several references, the one that suits a prediction best counts.
+    """Percentages over all questions; of several references, the best match counts.
 
     Sums run in the order of the file, as the script's do, so that not even the last digit differs.
     """
@@ -48,7 +48,7 @@ class SquadScore:
 
 
 def normalize(answer: str) -> str:
-    """Lower case, without ASCII punctuation and articles, white space single."""
+    """Lower case, without ASCII punctuation and articles, with single spaces."""
     letters = "".join(c for c in answer.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", letters).split())
 

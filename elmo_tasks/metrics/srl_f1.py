@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elmo_tasks.data.srl import SrlGold
-from elmo_tasks.data.tags import Span, spans_of
+from elmo_tasks.data.tags import Span, find_spans
 
 Pieces = tuple[tuple[int, int], ...]
 
@@ -28,7 +28,7 @@ class SrlF1:
     """Micro average over all arguments of all predicates.
 
     The predicate's own span V is not counted; C-X continues the last X before it and is no argument of its own; R-X is
-    a label as any. An argument is right if label and all its pieces are.
+    an ordinary label. An argument is right if label and all its pieces are.
     """
 
     name = "f1"
@@ -51,7 +51,7 @@ class SrlF1:
         right = found = wanted = 0
         for gold, predicted in self.predictions.values():
             for gold_tags, tags in zip(gold["tags"], predicted, strict=True):
-                counts = compare(arguments(spans_of(gold_tags)), arguments(spans_of(tags)))
+                counts = compare(arguments(find_spans(gold_tags)), arguments(find_spans(tags)))
                 right, found, wanted = (a + b for a, b in zip((right, found, wanted), counts, strict=True))
         precision = 100 * right / found if found else 0.0
         recall = 100 * right / wanted if wanted else 0.0
@@ -99,7 +99,7 @@ def props(gold: SrlGold, tags_of_predicates: Sequence[list[str]]) -> str:
     lemmas = ["-"] * n_tokens
     for k, lemma in zip(gold["predicates"], gold["lemmas"], strict=True):
         lemmas[k] = lemma
-    columns = [lemmas, *(brackets(spans_of(tags), n_tokens) for tags in tags_of_predicates)]
+    columns = [lemmas, *(brackets(find_spans(tags), n_tokens) for tags in tags_of_predicates)]
     return "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a task model is: a bare ``nn.Module``, usable from a notebook without Lightning."""
+"""The base class of task models: bare ``nn.Module``s, usable in a notebook without Lightning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 class TaskModel(nn.Module):
     """Base of the task models: three methods over a task's batch.
 
-    ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`, is there if the model has places for it.
+    A model that has places for ELMo has an attribute ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`.
     """
 
     @abstractmethod
@@ -24,7 +24,7 @@ class TaskModel(nn.Module):
         """A scalar, without the ELMo penalty."""
 
     def loss_weight(self, batch: Any) -> int:
-        """How many terms the loss is a mean of, by which the processes that share a batch weight theirs: its items."""
+        """How many terms the loss is a mean of, by default items: the weight of this process among several."""
         return len(batch.gold)
 
     @abstractmethod
@@ -38,7 +38,7 @@ class Stateful(Protocol):
 
     Attributes:
         carried: pairs of tensors whose dimension 1 is the rows of the batch, or None before the first batch.
-        rng: what it draws from, beside dropout.
+        rng: the generator of its random numbers other than dropout.
     """
 
     carried: list[tuple[Tensor, Tensor]] | None
@@ -47,10 +47,10 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class Probabilistic(Protocol):
-    """What a member of an ensemble needs besides: ``decode`` is then the first method, then the second."""
+    """A model that can be a member of an ensemble: its ``decode`` applies these two methods in turn."""
 
     def log_probabilities(self, out: Any, batch: Any) -> Tensor:
-        """Of every possible answer, by its place in a tensor ``[B, ...]``."""
+        """The log-probability of every possible answer, ``[B, ...]``."""
 
     def choose(self, log_probabilities: Tensor, batch: Any) -> Any:
         """The predictions that :meth:`TaskModel.decode` makes of such a tensor."""

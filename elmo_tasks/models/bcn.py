@@ -1,4 +1,4 @@
-"""The biattentive classification network (McCann et al., 2017) with ReLU layers for the maxout, as in the paper."""
+"""The biattentive classification network (McCann et al., 2017) with ReLU layers in place of maxout, as in the paper."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class BiattentiveClassifier(TaskModel):
         return F.cross_entropy(out.logits, batch.labels)
 
     def log_probabilities(self, out: ClassifierOutput, batch: LabelledBatch) -> Tensor:
-        """Of each label, ``[B, K]``."""
+        """The log-probability of each label, ``[B, K]``."""
         return out.logits.log_softmax(dim=1)
 
     def choose(self, log_probabilities: Tensor, batch: LabelledBatch) -> list[int]:

@@ -137,7 +137,7 @@ class Bidaf(TaskModel):
         return F.nll_loss(out.starts, batch.starts) + F.nll_loss(out.ends, batch.ends)
 
     def log_probabilities(self, out: SpanOutput, batch: SquadBatch) -> Tensor:
-        """Of each span, by first token and by number of further tokens: ``[B, T, max_answer_tokens]``."""
+        """Log-probability of each span, by first token and number of further tokens: ``[B, T, max_answer_tokens]``."""
         ends = F.pad(out.ends, (0, self.max_answer_tokens - 1), value=-torch.inf)
         return out.starts.unsqueeze(2) + ends.unfold(1, self.max_answer_tokens, 1)
 

@@ -148,17 +148,17 @@ class CorefE2E(TaskModel):
         """Clusters of mentions (first token, token after the last): spans linked to their best antecedents."""
         spans = [(first, last + 1) for first, last in out.spans[0].tolist()]
         best = out.scores[0].argmax(dim=1).tolist()
-        cluster_of: dict[int, int] = {}
+        cluster_ids: dict[int, int] = {}
         clusters: list[list[tuple[int, int]]] = []
         for k, offset in enumerate(best):
             if offset == 0:
                 continue
             antecedent = k - offset
-            if antecedent not in cluster_of:
-                cluster_of[antecedent] = len(clusters)
+            if antecedent not in cluster_ids:
+                cluster_ids[antecedent] = len(clusters)
                 clusters.append([spans[antecedent]])
-            cluster_of[k] = cluster_of[antecedent]
-            clusters[cluster_of[k]].append(spans[k])
+            cluster_ids[k] = cluster_ids[antecedent]
+            clusters[cluster_ids[k]].append(spans[k])
         return [clusters]
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.data.ner import NerBatch
-from elmo_tasks.data.tags import bioes_constraints, iob2, spans_of
+from elmo_tasks.data.tags import bioes_constraints, find_spans, iob2
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.crf import CRF
@@ -82,4 +82,4 @@ class CrfTagger(TaskModel):
     def decode(self, out: TaggerOutput, batch: NerBatch) -> list[list[str]]:
         """IOB2 tags of each sentence."""
         paths = self.crf.decode(out.emissions, batch.text.mask)
-        return [iob2(spans_of([self.tags[k] for k in path]), len(path)) for path in paths]
+        return [iob2(find_spans([self.tags[k] for k in path]), len(path)) for path in paths]

@@ -87,7 +87,7 @@ class Esim(TaskModel):
         return F.cross_entropy(out.logits, batch.labels)
 
     def log_probabilities(self, out: ClassifierOutput, batch: SnliBatch) -> Tensor:
-        """Of each label, ``[B, K]``."""
+        """The log-probability of each label, ``[B, K]``."""
         return out.logits.log_softmax(dim=1)
 
     def choose(self, log_probabilities: Tensor, batch: SnliBatch) -> list[int]:

@@ -51,7 +51,7 @@ class BiGRU(nn.Module):
     def _on_cpu(self, x: Tensor, lengths: Tensor) -> Tensor:
         n_texts, n_tokens, _ = x.shape
         order = lengths.argsort(descending=True, stable=True)
-        packing = Packing.of(lengths[order].tolist())
+        packing = Packing.from_lengths(lengths[order].tolist())
         places = order[packing.rows] * n_tokens + packing.positions  # [2, N]
         # the hidden state's biases of r and z are added to the input's; that of n is multiplied by the reset gate
         bias_rz, bias_n = torch.split(self._both("bias_hh"), [self.dim, self.hidden], dim=1)

@@ -40,7 +40,7 @@ class AlternatingLSTM(nn.Module):
         """``[B, T, E]`` and bool ``[B, T]`` to ``[B, T, H]``."""
         lengths = mask.sum(dim=1)
         order = lengths.argsort(descending=True, stable=True)
-        packing = Packing.of(lengths[order].tolist())
+        packing = Packing.from_lengths(lengths[order].tolist())
         rows, positions = order[packing.rows.to(x.device)], packing.positions.to(x.device)
         reversed_rows = _reversed(packing).to(x.device)
         out = x.flatten(0, 1).index_select(0, rows * x.shape[1] + positions[0])  # [N, E], from left to right

@@ -24,7 +24,7 @@ class Packing:
     positions: Tensor
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> Packing:
+    def from_lengths(cls, lengths: Sequence[int]) -> Packing:
         """Pack rows whose ``lengths`` do not increase."""
         size = torch.tensor(lengths)
         live = torch.arange(max(lengths)).unsqueeze(1) < size  # [steps, rows]

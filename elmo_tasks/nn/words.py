@@ -51,7 +51,7 @@ class WordVectors:
         lowercase: look a word up in lower case if it is not found as written.
         unknown: rows of words without a vector: ``normal`` (drawn with the vectors' spread) or ``zeros``.
         unit_length: scale each vector to length 1.
-        paper_dim: size that the task's model has in the paper; None where it does not matter.
+        paper_dim: size in the paper's model of the task; None where any size will do.
         any_dim: accept another size than the paper's.
         key: configuration key that messages name.
     """

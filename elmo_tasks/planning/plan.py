@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.assembly import build_model, build_module, build_store, device_of
+from elmo_tasks.assembly import build_model, build_module, build_store, choose_device
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo
@@ -124,7 +124,7 @@ def make_plan(
         return Plan(run_id, True, items, parameters, layers, None, epochs, 0)
     check_disk(Path(cfg["paths"]["outputs"]), 4 * parameters * _WRITTEN_BESIDE)
     module = build_module(cfg, model)
-    step = step_cost(module, data, device_of(cfg), cfg["task"]["training"]["grad_norm"], allow_memory)
+    step = step_cost(module, data, choose_device(cfg), cfg["task"]["training"]["grad_norm"], allow_memory)
     updates = epochs * step.n_batches
     if max_steps >= 0 and max_steps < updates:
         updates = max_steps

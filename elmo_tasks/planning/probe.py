@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.data.batching import lengths_of
+from elmo_tasks.data.batching import item_lengths
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.training.module import TaskModule
@@ -145,7 +145,7 @@ def step_cost(
 
 def batch_sizes(data: TaskData, items: Sequence[Any], batches: Sequence[Sequence[int]]) -> list[int]:
     """Padded tokens of each batch of some items."""
-    lengths = [lengths_of(data.reader, item) for item in items]
+    lengths = [item_lengths(data.reader, item) for item in items]
     return [len(batch) * sum(map(max, zip(*(lengths[k] for k in batch), strict=True))) for batch in batches]
 
 

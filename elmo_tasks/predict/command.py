@@ -24,7 +24,7 @@ def predict(arguments: list[str]) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--keep-going", action="store_true", help="skip bad items, and say so")
     given = parser.parse_args(arguments)
-    from elmo_tasks.predict.lines import lines_of, read_json, read_text  # torch takes seconds: not for --help
+    from elmo_tasks.predict.lines import numbered_lines, read_json, read_text  # torch takes seconds: not for --help
     from elmo_tasks.predict.predictor import load_run
 
     n_skipped = 0
@@ -36,7 +36,7 @@ def predict(arguments: list[str]) -> None:
 
     on_error = skip if given.keep_going else None
     predictor = load_run(given.run, bilm_path=given.bilm)
-    lines = lines_of(given.text)
+    lines = numbered_lines(given.text)
     as_json = given.jsonl or given.text.endswith(".jsonl")
     inputs = [*(read_json(lines, on_error) if as_json else read_text(lines, predictor, tokenized=given.tokenized))]
     if not inputs and not n_skipped:

@@ -1,4 +1,4 @@
-"""Items from lines of text or of JSON, each with the name by which a message calls it."""
+"""Items from lines of text or of JSON, each with its name for error messages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from elmo_tasks.predict.predictor import OnError, Predictor
 
 
 class Input(NamedTuple):
-    """The fields of an item, and where it stands (``FILE:12``)."""
+    """The fields of an item, and its place (``FILE:12``)."""
 
     name: str
     fields: dict[str, Any]
 
 
-def lines_of(source: str) -> Iterator[tuple[str, str]]:
+def numbered_lines(source: str) -> Iterator[tuple[str, str]]:
     """The name and the text of each line of a file, or of standard input (``-``)."""
     if source == "-":
         for number, line in enumerate(sys.stdin, start=1):
@@ -50,7 +50,7 @@ def read_text(lines: Iterable[tuple[str, str]], predictor: Predictor, *, tokeniz
     sentence, and an empty line ends the document.
 
     Args:
-        lines: see :func:`lines_of`.
+        lines: see :func:`numbered_lines`.
         predictor: of the task.
         tokenized: tokens are what stands between spaces.
     """

@@ -1,4 +1,4 @@
-"""``load_run("outputs/runs/ID").predict([{"text": "A fine film ."}])``: a finished run as a thing to be used."""
+"""``load_run("outputs/runs/ID").predict([{"text": "A fine film ."}])``: using a finished run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from elmo_tasks.assembly import build_store, make
-from elmo_tasks.data.batching import in_batches, lengths_of
+from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.runs.saved import SavedRun, read_model
@@ -111,7 +111,7 @@ class Predictor:
 
         Args:
             path: of the file, or of the folder where the task has folders.
-            split: as which the file is read: readers leave out less of ``dev`` and ``test``.
+            split: the split as which the file is read: readers leave out less of ``dev`` and ``test``.
 
         Raises:
             UserError: naming file and line, for bad input.
@@ -134,7 +134,7 @@ class Predictor:
         return item
 
     def _check_length(self, item: Any, name: str) -> None:
-        n_tokens = sum(lengths_of(self.reader, item))
+        n_tokens = sum(item_lengths(self.reader, item))
         if n_tokens > self.batch_tokens:
             raise UserError(f"{name}: {n_tokens:,} tokens; this run reads at most {self.batch_tokens:,} at a time")
 
@@ -151,9 +151,9 @@ class Predictor:
         """The places, the batch and the predictions of some items at a time."""
         if not items:
             return
-        lengths = [lengths_of(self.reader, item) for item in items]
+        lengths = [item_lengths(self.reader, item) for item in items]
         with self._store(items) as store:
-            for places in in_batches(
+            for places in make_batches(
                 range(len(items)), lengths, batch_size=self.batch_size, batch_tokens=self.batch_tokens
             ):
                 batch = self.run.fitted.collate([items[k] for k in places], store).to(self.run.device)
@@ -161,7 +161,7 @@ class Predictor:
 
     @contextmanager
     def _store(self, items: list[Any]) -> Iterator[LayerStore | TokenStore | None]:
-        """The layers of some items by the same way as in training, in a folder that is removed afterwards."""
+        """The layers of some items, computed as in training, in a folder that is removed afterwards."""
         with TemporaryDirectory(prefix="elmo_tasks-") as folder:
             bilm = self.run.config["bilm"]
             config = {**self.run.config, "bilm": {**bilm, "store": {**bilm["store"], "dir": folder}}}

@@ -1,4 +1,4 @@
-"""A prediction for the eye."""
+"""A prediction as text for a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def readable(prediction: Mapping[str, Any]) -> str:
-    """A line or more; chosen by what a reader's ``to_json`` gives, not by the task."""
+    """One or more lines, whose form depends on the keys of the prediction, not on the task."""
     for key, render in _RENDERERS.items():
         if key in prediction:
             return render(prediction)

@@ -42,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.command(options)
     except torch.cuda.OutOfMemoryError as error:
-        said = str(error).split(". ")[0]
+        reason = str(error).split(". ")[0]
         remedy = "lower --rows or --samples; a saved state is kept"
-        print(f"the GPU has too little memory ({said}); {remedy}", file=sys.stderr)
+        print(f"the GPU has too little memory ({reason}); {remedy}", file=sys.stderr)
         return 1
     except UserError as error:
         print(error, file=sys.stderr)
@@ -83,8 +83,8 @@ def _perplexity(options: argparse.Namespace) -> None:
     model, vocabulary = load(options.bilm)
     pack = read_pack(options.pack)
     found = perplexity(model.to(_device(options.device)), pack, vocabulary)
-    said = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-    print(f"{options.bilm} on {pack.n_positions('heldout'):,} held-out positions: {said}")
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+    print(f"{options.bilm} on {pack.n_positions('heldout'):,} held-out positions: {scores}")
 
 
 def _join(options: argparse.Namespace) -> None:

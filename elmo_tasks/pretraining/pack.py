@@ -1,4 +1,4 @@
-"""Packs: a tokenised text encoded once as word ids, in a folder of compressed files that travels easily.
+"""Packs: a tokenised text encoded once as word ids, in a folder of compressed files that is easy to move.
 
 ``pack.json`` says what there is and has the digest of each other file. ``words.xz`` holds the distinct words, one a
 line: the two sentence marks, then the words of the training text by falling frequency, then those of the held-out text
@@ -60,12 +60,14 @@ class Pack:
         return sum(map(len, self.shards[split]))
 
     def vocabulary(self, max_size: int, min_count: int) -> LmVocabulary:
-        """The most frequent words of the training text, as :meth:`LmVocabulary.of` takes them from the text itself."""
+        """The most frequent words of the training text (see :meth:`LmVocabulary.from_counts`)."""
         counts = np.zeros(len(self.words), dtype=np.int64)
         for ids, ends in zip(self.shards["train"], self.ends["train"], strict=True):
             counts += np.bincount(ids, minlength=len(counts))
             counts[END] -= len(ends)
-        return LmVocabulary.of(Counter(dict(zip(self.words, counts.tolist(), strict=True))), max_size, min_count)
+        return LmVocabulary.from_counts(
+            Counter(dict(zip(self.words, counts.tolist(), strict=True))), max_size, min_count
+        )
 
     def targets(self, vocabulary: LmVocabulary) -> Ids:
         """The softmax's id of each of the pack's words."""

@@ -1,4 +1,4 @@
-"""Large files cut into parts, for ways of travel that bound a file's size."""
+"""Large files cut into parts, for transfers that limit the size of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training of a biLM is: everything that can change its weights, on one kind of machine."""
+"""The settings of a biLM's training: everything that can change its weights, on one kind of machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = {
     "medium": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=1, dim=2048, projection_dim=256),
     "original": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=2, dim=4096, projection_dim=512),
 }
-"""As ``conf/bilm`` has them."""
+"""The sizes in ``conf/bilm``."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where training can go on: tensors in safetensors files, and ``state.json``, which names them and comes last."""
+"""The state from which training resumes: safetensors files, and ``state.json``, which names them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _HEADER_BYTES = 20_000  # bound of a safetensors file's own header here
 
 
 def save_state(folder: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], max_bytes: int | None) -> None:
-    """Write a state; a kill at any time leaves the one before.
+    """Write a state; a process that is killed meanwhile leaves the earlier one.
 
     Args:
         folder: made if it is missing.
         tensors: on any device.
-        about: what else there is to know, as JSON.
+        about: everything but tensors, as JSON.
         max_bytes: bound of each file; None for one file.
 
     Raises:

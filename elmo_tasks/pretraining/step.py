@@ -1,4 +1,4 @@
-"""One update of a biLM without a word to the host: loss, gradients, clipping and Adam in operations on the device.
+"""One update of a biLM without synchronising with the host: loss, gradients, clipping and Adam run on the device.
 
 All weights are views of one vector, and so are their gradients and Adam's moments: the optimizer is a few operations,
 a state is a few tensors, and what a rehearsal changed is put back by copying them. On a GPU an update is captured once

@@ -1,4 +1,4 @@
-"""Training of a biLM from a pack: on a GPU in minutes, on a CPU with the same code; it stops in time and resumes."""
+"""Training of a biLM from a pack, on a GPU or a CPU, with a time limit after which it can be resumed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READY = 6  # windows made in advance
 
 
 class Training:
-    """A training and where it stands.
+    """A training and its progress.
 
     Args:
         pack: the text.

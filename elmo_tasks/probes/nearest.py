@@ -22,7 +22,7 @@ _DECIMALS = 6  # smaller differences come from batching, not from the words
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word in its sentence."""
+    """A word and its sentence."""
 
     tokens: tuple[str, ...]
     position: int

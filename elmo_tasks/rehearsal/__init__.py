@@ -1,1 +1,1 @@
-"""Data and biLM weights of the published sizes, made up: to know what a real experiment costs before it is run."""
+"""Synthetic data and biLM weights of the published sizes, to learn what an experiment costs before it is run."""

@@ -1,5 +1,5 @@
-"""``python -m elmo_tasks.rehearsal DIR``: data and biLM weights of the published sizes, for ``data.root`` and
-``bilm.path``.
+"""``python -m elmo_tasks.rehearsal DIR``: synthetic data and biLM weights of the published sizes, for ``data.root``
+and ``bilm.path``.
 """
 
 from __future__ import annotations

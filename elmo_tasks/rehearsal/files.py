@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import write_atomically
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write some lines, without holding them, and give the file its name when it is complete.
+    """Write lines one at a time; the file appears when it is complete.
 
     Raises:
-        UserError: if it cannot be written; nothing of it is left then.
+        UserError: if the file cannot be written; nothing of it is left then.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("x", encoding="utf-8") as file:
+
+    def fill(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
-        temporary.replace(path)
+
+    try:
+        write_atomically(path, fill)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def link(path: Path, target: str) -> None:

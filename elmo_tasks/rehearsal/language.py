@@ -1,4 +1,4 @@
-"""A made-up language whose words are as long and as unevenly frequent as English ones."""
+"""A synthetic language whose words have the lengths and frequencies of English ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _FREQUENT = ("the", "of", "and", "to", "in", "a", "is", "that", "for", "was", "o
 _SHIFT, _EXPONENT = 2.7, 1.1
 
 
-def word_of_rank(rank: int) -> str:
-    """The word of a frequency rank (from 0); each rank has another one, in lower-case letters."""
+def make_word(rank: int) -> str:
+    """The word of a frequency rank (from 0), in lower-case letters; no two ranks share one."""
     if rank < len(_FREQUENT):
         return _FREQUENT[rank]
     n, word = rank + len(_SYLLABLES), ""  # no word of one syllable, which could be one of the frequent ones
@@ -28,17 +28,17 @@ class Language:
 
     Args:
         n_words: distinct words that there are.
-        rng: what is drawn from; the same state gives the same text.
+        rng: random numbers; the same state gives the same text.
     """
 
     def __init__(self, n_words: int, rng: np.random.Generator) -> None:
         self.rng = rng
-        self._words = np.array([word_of_rank(rank) for rank in range(n_words)], dtype=object)
+        self._words = np.array([make_word(rank) for rank in range(n_words)], dtype=object)
         frequencies = (np.arange(1, n_words + 1) + _SHIFT) ** -_EXPONENT
         self._cumulative = frequencies.cumsum() / frequencies.sum()
 
     def words(self, n: int) -> list[str]:
-        """Some words, each drawn by itself."""
+        """``n`` words, drawn independently."""
         ranks = np.searchsorted(self._cumulative, self.rng.random(n))
         drawn: list[str] = self._words[np.minimum(ranks, len(self._words) - 1)].tolist()
         return drawn

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLACES = ("input", "output")
-LOW, HIGH = 1 / 3, 2 / 3  # hatched below, speckled above, as in the paper's figure 2
-LOW_HATCH, HIGH_HATCH = "---", "..."
+LOW, HIGH = 1 / 3, 2 / 3
+HATCHES = {"hatched": "---", "": "", "speckled": "..."}  # matplotlib's names for horizontal lines and dots
 _BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
 
 
 def weights_figure(learned: Sequence[LayerWeights]) -> Figure | None:
-    """Layer weights as a heat map, a line for each mix, one panel for each place; None without any."""
+    """A heat map of layer weights: a row for each mix, a panel for each place; None without any."""
     panels = [(place, found) for place in PLACES if (found := [mix for mix in learned if mix.place == place])]
     if not panels:
         return None
@@ -41,12 +41,13 @@ def _hatching_legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": "#44597a", "linewidth": 0.6}
-    marks = [Patch(hatch=LOW_HATCH, label="below 1/3", **look), Patch(hatch=HIGH_HATCH, label="above 2/3", **look)]
+    labels = {"hatched": "below 1/3", "speckled": "above 2/3"}
+    marks = [Patch(hatch=HATCHES[name], label=label, **look) for name, label in labels.items()]
     figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=8)
 
 
 def _heat_map(axes: Axes, found: list[LayerWeights], n_layers: int) -> None:
-    """One line of cells for each mix, then gamma."""
+    """A row of cells for each mix, then gamma."""
     import matplotlib
     from matplotlib.patches import Rectangle
 
@@ -55,7 +56,7 @@ def _heat_map(axes: Axes, found: list[LayerWeights], n_layers: int) -> None:
         for x, s in enumerate(mix.s):
             colour = colours(0.05 + 0.6 * s)  # light enough for black figures on it
             cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="#44597a", linewidth=0)
-            cell.set_hatch(hatch(s))
+            cell.set_hatch(HATCHES[hatching(s)])
             axes.add_patch(cell)
             plate = {"facecolor": colour, "edgecolor": "none", "pad": 1.2}
             axes.text(x, y, f"{s:.3f}", ha="center", va="center", color="black", bbox=plate)
@@ -69,13 +70,13 @@ def _heat_map(axes: Axes, found: list[LayerWeights], n_layers: int) -> None:
     axes.spines[:].set_visible(False)
 
 
-def hatch(s: float) -> str:
-    """The paper's marks (figure 2): horizontal lines below 1/3, speckles above 2/3."""
-    return LOW_HATCH if s < LOW else HIGH_HATCH if s > HIGH else ""
+def hatching(s: float) -> str:
+    """How the paper's figure 2 marks a layer weight: ``hatched`` below 1/3, ``speckled`` above 2/3, or not at all."""
+    return "hatched" if s < LOW else "speckled" if s > HIGH else ""
 
 
 def gain_figure(pairs: Sequence[Pair]) -> Figure | None:
-    """A line for each task: the baseline's and ELMo's score with error bars, and the gain; None without any."""
+    """A row for each task: the baseline's and ELMo's score with error bars, and the gain; None without any."""
     if not pairs:
         return None
     from matplotlib.figure import Figure
@@ -86,13 +87,10 @@ def gain_figure(pairs: Sequence[Pair]) -> Figure | None:
         ends = [pair.baseline.mean, pair.elmo.mean]
         axes.plot(ends, [y, y], color=INK, alpha=0.25, linewidth=2, zorder=1)
         for name, placement, p in (("baseline", "none", pair.baseline), ("ELMo", "both", pair.elmo)):
-            look: dict[str, Any] = {
-                "color": COLOUR[placement],
-                "fmt": MARKER[placement],
-                "markersize": 5,
-                "capsize": 2.5,
-            }
-            axes.errorbar(p.mean, y, xerr=p.sd if p.n > 1 else None, label=name if y == 0 else None, **look)
+            look: dict[str, Any] = {"color": COLOUR[placement], "fmt": MARKER[placement]}
+            error = p.sd if p.n > 1 else None
+            label = name if y == 0 else None
+            axes.errorbar(p.mean, y, xerr=error, label=label, markersize=5, capsize=2.5, **look)
         star = "*" if pair.rising else ""
         axes.annotate(f"{pair.elmo.mean - pair.baseline.mean:+.1f}{star}", (1.02, y), **_BESIDE)
     axes.set_yticks(range(len(pairs)), [short(pair.name) for pair in pairs])

@@ -21,13 +21,13 @@ DPI = 200
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that needs no library any more.
+    """A rendered figure.
 
     Args:
         name: of its files, without the suffix.
-        title: what stands below it.
+        title: its caption.
         svg: a whole SVG document.
-        png: the same picture.
+        png: the same picture; empty if only the SVG was asked for.
         tags: what a page's filters choose by.
     """
 
@@ -73,8 +73,8 @@ def style() -> Iterator[None]:
         yield
 
 
-def draw(name: str, title: str, figure: Figure, tags: dict[str, str] | None = None, *, png: bool = True) -> Drawing:
-    """Render a figure that was made within :func:`style`, where this must be called too."""
+def draw(name: str, title: str, figure: Figure, *, png: bool = True) -> Drawing:
+    """Render a figure; to be called within :func:`style`, as what made the figure was."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # the layout is found; it need not be found again for each format
     vector, raster = io.StringIO(), io.BytesIO()
@@ -82,7 +82,7 @@ def draw(name: str, title: str, figure: Figure, tags: dict[str, str] | None = No
     figure.savefig(vector, format="svg", metadata=nothing, bbox_inches="tight")
     if png:
         figure.savefig(raster, format="png", metadata={"Software": None}, dpi=DPI, bbox_inches="tight")
-    return Drawing(name, title, vector.getvalue(), raster.getvalue(), tags or {})
+    return Drawing(name, title, vector.getvalue(), raster.getvalue())
 
 
 def drawing_files(drawings: Iterable[Drawing]) -> dict[str, bytes]:
@@ -102,11 +102,10 @@ def inline(drawing: Drawing) -> str:
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
-        for key in list(element.attrib):
-            value = _own_ids(key.rpartition("}")[2], element.attrib.pop(key), drawing.name)
-            element.set(
-                key.rpartition("}")[2], value.replace(INK, "currentColor").replace("fill: #ffffff", "fill: none")
-            )
+        for qualified in list(element.attrib):
+            key = qualified.rpartition("}")[2]
+            value = _own_ids(key, element.attrib.pop(qualified), drawing.name)
+            element.set(key, value.replace(INK, "currentColor").replace("fill: #ffffff", "fill: none"))
     root.attrib.pop("version", None)
     root.set("role", "img")
     root.set("aria-label", drawing.title)

@@ -46,7 +46,7 @@ def _shares(axes: Axes, panel: Panel) -> None:
 
 
 def _near(share: float) -> float:
-    """The round number that was meant, within 1 %: 105 of 10,549 items are 1 % and not 0.995 %."""
+    """The nearest round number within 1 %: 105 of 10,549 items are shown as 1 % and not 0.995 %."""
     rounded = float(f"{share:.1g}")
     return rounded if abs(share - rounded) < 0.01 * share else share
 
@@ -128,7 +128,7 @@ def _line(axes: Axes, curve: Curve, dashes: str, *, with_band: bool) -> None:
 
 
 def isolated(points: list[Point]) -> list[Point]:
-    """Points of several seeds with a gap (or nothing) on both sides, where a band has no width to be seen in."""
+    """Points of several seeds with a gap on both sides, where a band would have no width."""
     present = [p.n > 0 for p in points]
     alone = [not any(present[i - 1 : i]) and not any(present[i + 1 : i + 2]) and present[i] for i in range(len(points))]
     return [p for p, is_alone in zip(points, alone, strict=True) if is_alone and p.n > 1]
@@ -142,5 +142,5 @@ def _dashes(curves: list[Curve]) -> list[str]:
 
 
 def short(name: str) -> str:
-    """The name, or as much of it as a figure has room for."""
+    """The name, shortened to the room in a figure."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -1,4 +1,4 @@
-"""A table as text cells, as Markdown and as HTML. Every cell is untrusted: what means something is escaped."""
+"""A table as text cells, as Markdown and as HTML. Cells are untrusted: special characters are escaped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def markdown(grid: Grid) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Any text on one line, so that Markdown prints it as it is: no tag, link, emphasis, formula or further column."""
+    """Any text on one line, escaped so that Markdown shows it literally: no tag, link, emphasis, formula or column."""
     text = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"[\\`*~$|]", r"\\\g<0>", text)
     text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)  # within a word it is no emphasis

@@ -15,7 +15,7 @@ _FLOAT = 40  # printed lines that a float has room for, above its notes
 def latex(grid: Grid) -> str:
     """A ``table*``, or a ``longtable`` where there are too many lines for one page; notes stand below it.
 
-    The caption goes without the paper's number, since LaTeX counts by itself. Where the lines are too long for the
+    The caption omits the paper's table number, since LaTeX counts by itself. Where the lines are too long for the
     page, columns have shares of it and cells are broken.
     """
     lines = [grid.header, *grid.lines]
@@ -43,7 +43,7 @@ def latex(grid: Grid) -> str:
 
 
 def _shares(columns: list[list[str]]) -> list[float]:
-    """Of the page, for columns of texts: short ones have what they need, the others the rest, and room for a word."""
+    """Shares of the page width for columns of texts: short columns get what they need, the others share the rest."""
     longest = [max(map(len, texts)) for texts in columns]
     words = [max(len(word) for text in texts for word in [*text.split(), ""]) for texts in columns]
     parts = [math.sqrt(n) if n > _NARROW else 0 for n in longest]
@@ -97,7 +97,7 @@ _LATEX = {
 
 
 def latex_text(text: str) -> str:
-    """Any text, so that LaTeX prints it as it is, in fonts of any encoding."""
+    """Any text, escaped so that LaTeX prints it literally, in fonts of any encoding."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 

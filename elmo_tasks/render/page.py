@@ -1,4 +1,4 @@
-"""One HTML page that opens from disk: figures, tables, and every run with filters. It asks no server for anything.
+"""One HTML page that opens from disk: figures, tables, and every run with filters. It loads nothing from a server.
 
 Rows are untrusted: all that is taken from them is escaped, and the page's policy lets no script run but its own.
 """

@@ -1,9 +1,8 @@
-"""The list of runs on the page: a line for each, its details folded away."""
+"""The list of runs on the page: a line for each, which opens to show its details."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -12,14 +11,14 @@ from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.io import AnyRow, to_json
 from elmo_tasks.rows.schema import Row
+from elmo_tasks.rows.settings import flat
 
 COLUMNS = ("task", "data", "scale", "items", "ELMo", "seed", "dev", "test", "status")
 CHOICES = (*describe.TAGS, "seed", "status")
-DEPTH = 6  # levels of a configuration that get lines of their own
 
 
 def filters(rows: Rows) -> str:
-    """The form of the filters, which reach tables, figures and runs."""
+    """The form of the filters, which apply to tables, figures and runs."""
     facts = [_facts(row) for row in _all(rows)]
     parts = ['<label>text <input type="search" name="text" placeholder="name, commit, key=value"></label>']
     for key in CHOICES:
@@ -75,8 +74,8 @@ def _run(row: AnyRow) -> str:
 def _details(row: AnyRow) -> str:
     content = to_json(row)
     shown = {"config", "training", "scores", "elmo", "schema", "error", "metric"}
-    facts = "\n".join(_lines({key: value for key, value in content.items() if key not in shown and value is not None}))
-    config = "\n".join(_lines(content["config"]))
+    facts = _lines({key: value for key, value in content.items() if key not in shown and value is not None})
+    config = _lines(content["config"])
     parts = [f"<h3>{escape(row.run_id)}</h3>"]
     if isinstance(row, Row):
         parts += [html(_scores(row)), _curve(row)]
@@ -97,20 +96,20 @@ def _scores(row: Row) -> Grid:
 def _curve(row: Row) -> str:
     """The dev score by epoch: drawn, and as a table with the layer weights."""
     training = row.training
-    if training is None or not training.curve:
+    if training is None or not row.curve:
         return ""
     name = row.metric.name
     places = list(row.elmo.weights) if row.elmo is not None else []
     header = ["epoch", f"dev {name}", "training loss", *(f"{place} {x}" for place in places for x in ("s", "gamma"))]
     lines = []
-    for point in training.curve:
+    for point in row.curve:
         cells = [str(point.epoch), _cell(point.dev[name]), _cell(point.train_loss)]
         for place in places:
             mix = point.elmo.get(place)
             cells += [", ".join(f"{s:.3f}" for s in mix.s), f"{mix.gamma:.3f}"] if mix else ["-", "-"]
         lines.append(cells)
     title = f"curve; the best epoch is {training.best_epoch}, ended by {training.ended}"
-    return _spark([point.dev[name] for point in training.curve]) + html(Grid(title, header, lines))
+    return _spark([point.dev[name] for point in row.curve]) + html(Grid(title, header, lines))
 
 
 def _spark(values: list[float]) -> str:
@@ -126,13 +125,9 @@ def _spark(values: list[float]) -> str:
     )
 
 
-def _lines(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
-    """``a.b = value`` for everything in a nested mapping."""
-    if isinstance(value, dict) and value and depth < DEPTH:
-        for key, inner in value.items():
-            yield from _lines(inner, f"{name}.{key}" if name else str(key), depth + 1)
-    elif name:
-        yield f"{name} = {_plain(value)}"
+def _lines(content: dict[str, Any]) -> str:
+    """A line ``a.b = value`` for everything in a nested mapping."""
+    return "\n".join(f"{key} = {_plain(value)}" for key, value in flat(content).items())
 
 
 def _plain(value: Any) -> str:

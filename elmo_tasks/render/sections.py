@@ -1,4 +1,4 @@
-"""What a document is made of: sections with a table and figures, in every format."""
+"""Sections, each with a table and figures, in every format."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ELSEWHERE = "name another place"
 
 @dataclass(frozen=True)
 class Section:
-    """A table and the numbers of its figure.
+    """A table, and the numbers that are drawn as its figures.
 
     Args:
-        grid: its title is the section's; it may have no columns.
-        panels: of a figure of curves.
-        axis: what their x is (see ``figures.py``).
-        mixes: of a figure of layer weights.
-        pairs: of a chart of gains.
+        grid: the table, with the title of the section; it may have no columns.
+        panels: curves.
+        axis: what the x of the curves is, a key of ``figures.AXES``.
+        mixes: layer weights.
+        pairs: scores without and with ELMo.
     """
 
     grid: Grid
@@ -55,18 +55,16 @@ def draw_all(sections: Sequence[Section]) -> list[Drawing]:
     Raises:
         UserError: if there is a figure to draw and matplotlib is not installed.
     """
-    drawings = []
-    for name, section in zip(file_names(s.grid.title for s in sections), sections, strict=True):
-        drawings += _draw(name, section, png=True)
-    return drawings
+    named = zip(file_names(section.grid.title for section in sections), sections, strict=True)
+    return [drawing for name, section in named for drawing in _draw(name, section, png=True)]
 
 
 def draw_apart(sections: Sequence[Section]) -> list[list[Drawing]]:
-    """The figures of each section for a page, each panel by itself, so that filters reach it and narrow screens fit."""
+    """The figures of each section for a page, each panel by itself: it can be filtered, and fits a narrow screen."""
     found = []
     for name, section in zip(file_names(s.grid.title for s in sections), sections, strict=True):
         drawings = _draw(f"{name}-whole", replace(section, panels=()), png=False)
-        for number, panel in enumerate(drawable([*section.panels]), start=1):
+        for number, panel in enumerate(drawable(section.panels), start=1):
             (drawing,) = _draw(f"{name}-{number}", Section(section.grid, (panel,), section.axis), png=False)
             drawings.append(replace(drawing, tags=panel.tags))
         found.append(drawings)
@@ -74,16 +72,21 @@ def draw_apart(sections: Sequence[Section]) -> list[list[Drawing]]:
 
 
 def _draw(name: str, section: Section, *, png: bool) -> list[Drawing]:
-    panels = drawable([*section.panels])
+    panels = drawable(section.panels)
     if not panels and not section.mixes and not section.pairs:
         return []
     with style():
-        figures = [
-            (name if panels else "", section.axis, line_figure(panels, section.axis)),
-            (f"{name}-weights" if panels else name, "weights", weights_figure(section.mixes)),
-            (f"{name}-gain" if panels else name, "gain", gain_figure(section.pairs)),
+        made = {
+            section.axis: line_figure(panels, section.axis),
+            "weights": weights_figure(section.mixes),
+            "gain": gain_figure(section.pairs),
+        }
+        figures = [(kind, figure) for kind, figure in made.items() if figure is not None]
+        names = [name, *(f"{name}-{kind}" for kind, _ in figures[1:])]
+        return [
+            draw(own_name, CAPTIONS[kind], figure, png=png)
+            for own_name, (kind, figure) in zip(names, figures, strict=True)
         ]
-        return [draw(named, CAPTIONS[kind], figure, png=png) for named, kind, figure in figures if figure is not None]
 
 
 def file_names(titles: Iterable[str]) -> list[str]:

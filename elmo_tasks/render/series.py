@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -57,16 +58,21 @@ class Pair:
     rising: bool = False
 
 
+def make_pair(name: str, baseline: Iterable[float], elmo: Iterable[float], *, rising: bool) -> Pair:
+    """A pair from the seeds' scores without and with ELMo."""
+    return Pair(name, point(0, [*baseline]), point(0, [*elmo]), rising)
+
+
 def point(x: float, values: list[float]) -> Point:
     """A point from the seeds' values."""
     return Point(x, statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
 def gap(x: float) -> Point:
-    """Where a number is missing: a line breaks there and does not run straight over it."""
+    """A missing number, where the line of a curve is interrupted."""
     return Point(x, math.nan, math.nan, 0)
 
 
-def drawable(panels: list[Panel]) -> list[Panel]:
-    """The panels that have a curve of two points or more: a single point is better read in a table."""
+def drawable(panels: Iterable[Panel]) -> list[Panel]:
+    """The panels with a curve of at least two points; a single point is better shown in a table."""
     return [panel for panel in panels if any(sum(p.n > 0 for p in c.points) > 1 for c in panel.curves)]

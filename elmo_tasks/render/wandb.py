@@ -20,9 +20,9 @@ def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) 
 
     Args:
         files: contents by name.
-        project: W&B project; where the run goes otherwise, W&B's own environment variables say.
+        project: W&B project; the entity and the rest come from W&B's environment variables.
         name: of the artifact, and of the W&B run that logs it.
-        n_runs: how many runs the files tell of.
+        n_runs: how many runs the files report.
 
     Returns:
         where it is now, in a sentence.
@@ -58,7 +58,7 @@ def dashboards(rows: Sequence[Row], place: str) -> list[Any]:
     Nothing is sent; ``save_as_new_view`` of a workspace does that.
 
     Args:
-        rows: which tasks, metrics, places and layers there are.
+        rows: the runs, whose tasks, metrics, places and layers are shown.
         place: ``ENTITY/PROJECT`` of the runs.
 
     Raises:

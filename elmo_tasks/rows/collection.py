@@ -1,4 +1,4 @@
-"""The rows of some folders: what can be relied on is counted, the rest is named and left out."""
+"""The rows of some folders: valid rows are used, other files are named and left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5  # files that are named one by one
 
 @dataclass(frozen=True)
 class Rows:
-    """What some folders hold.
+    """The content of some folders.
 
     Args:
         folders: that were read.
@@ -42,7 +42,7 @@ class Rows:
         return dict(found)
 
     def notes(self) -> list[str]:
-        """Where the rows are from, and what could not be used and why."""
+        """Notes on where the rows are from, and on what was left out and why."""
         notes = [f"rows: {len(self.finished)} in {', '.join(map(_readable, self.folders))}"]
         if self.failed:
             notes.append(f"failed runs: {len(self.failed)}, no part of any number")
@@ -54,7 +54,7 @@ class Rows:
 
 
 def read_rows(folders: Iterable[Path]) -> Rows:
-    """All rows of some folders (one that does not exist has none); of two rows of one run the newest counts."""
+    """All rows of some folders (a missing folder has none); of two rows of one run the newer one counts."""
     folders = tuple(folders)
     rows: dict[str, AnyRow] = {}
     paths: dict[str, Path] = {}
@@ -87,6 +87,6 @@ def moment(row: AnyRow) -> tuple[datetime, str]:
 
 
 def _readable(folder: Path) -> str:
-    """A folder as seen from here, and whether it exists at all."""
+    """A folder relative to the working directory, and whether it exists."""
     near = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
     return str(near) if folder.is_dir() else f"{near} (not there)"

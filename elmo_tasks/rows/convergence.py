@@ -5,7 +5,7 @@ from __future__ import annotations
 from elmo_tasks.rows.fields import Ended
 
 LAST_PART = 0.2
-"""A best epoch within this last part of the budget says that more training might have brought more."""
+"""If the best epoch is within this last part of the budget, more training might have improved the score."""
 
 
 def has_converged(

@@ -1,4 +1,4 @@
-"""A row in a few words: what every table and page says of it first."""
+"""A row in a few words, as tables and pages show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def items(row: Row) -> str:
 
 
 def elmo(row: Row) -> str:
-    """How ELMo enters: ``none``, or placement, mix, lambda and an unusual biLM; ``-`` for a language model."""
+    """How ELMo is used: ``none``, or placement, mix, lambda, and a biLM other than mini; ``-`` for a language model."""
     if row.elmo is None:
         return "-"
     if row.elmo.placement == "none":

@@ -1,4 +1,4 @@
-"""Types of a row's fields: what a value must be, beyond its Python type."""
+"""Types of the fields of a row, with checks beyond the Python type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-"""Of every part of a row: no unknown field, no conversion ("1" is no number), no NaN."""
+"""The checks of every part of a row: no unknown field, no conversion ("1" is no number), no NaN."""
 
 
 def _name(value: str) -> str:

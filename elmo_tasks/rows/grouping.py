@@ -16,7 +16,7 @@ from elmo_tasks.rows.schema import Row
 from elmo_tasks.rows.settings import flat, scientific, setting_key
 
 SEEDS_THAT_MAY_RISE = 1 / 5
-"""A mean over five seeds bears one that had not converged."""
+"""The share of seeds that may not have converged: one of five."""
 
 
 def inputs(row: Row) -> tuple[str, str | None, str | None]:
@@ -41,7 +41,7 @@ class Group:
 
     Args:
         rows: the newest one for each seed, by seed.
-        older: rows whose place a newer one has taken.
+        older: rows that a newer one replaces.
     """
 
     rows: tuple[Row, ...]
@@ -55,6 +55,16 @@ class Group:
     def setting(self) -> dict[str, Any]:
         """What of the configuration can change a score, by dotted key."""
         return flat(scientific(self.first.config, self.first.kind))
+
+    @property
+    def placement(self) -> str:
+        """Where ELMo enters."""
+        return "none" if self.first.elmo is None else self.first.elmo.placement
+
+    @property
+    def dev_scores(self) -> list[float]:
+        """The dev score of each seed."""
+        return self.scores("dev", self.first.metric.name)
 
     def scores(self, split: Split, name: str) -> list[float]:
         """One score of each seed; empty if a seed has none on this split, or if the test sets differ."""
@@ -95,14 +105,9 @@ def average_mix(rows: Iterable[Row], place: Place) -> Mix:
     return Mix(s=s, gamma=statistics.fmean(mix.gamma for mix in mixes))
 
 
-def spread(values: Sequence[float]) -> float | None:
-    """The sample standard deviation; None for a single value."""
-    return statistics.stdev(values) if len(values) > 1 else None
-
-
 def mean_text(values: Sequence[float], digits: int = 2) -> str:
     """``66.64 ± 0.91``, or ``-`` without any value."""
     if not values:
         return "-"
-    sd = spread(values)
-    return f"{statistics.fmean(values):.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
+    deviation = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.{digits}f}{deviation}"

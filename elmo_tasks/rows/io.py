@@ -16,7 +16,7 @@ from elmo_tasks.files import write_json
 from elmo_tasks.rows.schema import SCHEMA, FailedRow, Row
 
 MAX_BYTES = 64 * 2**20
-"""A larger file is no row: a curve of 100,000 points has a fifth of this."""
+"""A larger file is not a row: a curve of 100,000 points takes a fifth of this."""
 
 AnyRow = Row | FailedRow
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="status")])
@@ -83,16 +83,6 @@ def finished_row(path: Path) -> Row | None:
     return row if isinstance(row, Row) else None
 
 
-def load(folder: str | Path) -> list[AnyRow]:
-    """All rows of a folder, by file name."""
-    return [read_row(path) for path in sorted(Path(folder).glob("*.json"))]
-
-
-def load_finished(folder: str | Path) -> list[Row]:
-    """The rows of a folder's finished runs, by file name."""
-    return [row for row in load(folder) if isinstance(row, Row)]
-
-
 def prepare_folder(folder: Path) -> None:
     """Make the folder of the rows and see that it can be written, before any work is done.
 
@@ -110,7 +100,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first thing that is wrong, with the field's path."""
+    """The first problem, with the path of the field."""
     first = error.errors(include_url=False)[0]
     names = [shortened(str(part), 30) for part in first["loc"] if part not in ("finished", "failed")]
     where = ".".join(names) or "row"

@@ -35,10 +35,10 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class MetricRecord:
-    """How scores are to be read.
+    """How to read the scores.
 
     ``name`` is the score that chose the checkpoint. ``reported`` names the scores that tables show, ``name`` first.
-    All of these lie between ``lower`` and ``upper``; None is no bound.
+    All of them lie between ``lower`` and ``upper``; None is no bound.
     """
 
     name: Name
@@ -50,7 +50,7 @@ class MetricRecord:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Bilm:
-    """What of a biLM, or of the encoder in its place, can change a score.
+    """Everything about a biLM, or the encoder in its place, that can change a score.
 
     ``state`` is ``reset``, ``warm`` or ``carry``; ``dtype`` that of the stored layers; ``warm`` the digest of the text
     that warmed the state up, if any.

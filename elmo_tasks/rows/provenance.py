@@ -1,4 +1,4 @@
-"""Which code computed a row."""
+"""The code and the versions that computed a row."""
 
 from __future__ import annotations
 

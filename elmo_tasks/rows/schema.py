@@ -1,4 +1,4 @@
-"""A row: everything that one run leaves for tables and figures, as one JSON file.
+"""A row: everything that one run records for tables and figures, as one JSON file.
 
 A :class:`Row` is a finished run, a :class:`FailedRow` one that ended in an error. Both are checked as they are built
 and as they are read (:mod:`elmo_tasks.rows.io`): every field is there, none is unknown, and they do not contradict
@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePath, Scores, Split, Time
 from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
-from elmo_tasks.rows.parts import Bilm, Data, ElmoRecord, LayerCounts, MetricRecord, Took, TrainingRecord
+from elmo_tasks.rows.parts import Bilm, CurvePoint, Data, ElmoRecord, LayerCounts, MetricRecord, Took, TrainingRecord
 
 SCHEMA: Literal[3] = 3
 """Version of the layout. A row of another version is refused."""
@@ -94,6 +94,11 @@ class Row(Measured, Header):
         return self.scores["dev"][self.metric.name]
 
     @property
+    def curve(self) -> tuple[CurvePoint, ...]:
+        """The dev scores during training, in order; empty where nothing was trained."""
+        return () if self.training is None else self.training.curve
+
+    @property
     def converged(self) -> bool:
         """Whether more training would not have helped; nothing to converge is converged."""
         return self.training is None or self.training.converged
@@ -125,8 +130,8 @@ class Row(Measured, Header):
             raise ValueError(f"metric.reported must begin with {self.metric.name}")
         if "dev" not in self.scores:
             raise ValueError("scores.dev is missing")
-        curve = () if self.training is None else self.training.curve
-        for place, scores in [*self.scores.items(), *((f"curve {i}", point.dev) for i, point in enumerate(curve))]:
+        on_dev = [(f"curve {i}", point.dev) for i, point in enumerate(self.curve)]
+        for place, scores in [*self.scores.items(), *on_dev]:
             for name in self.metric.reported:
                 value = scores.get(name)
                 if value is None:

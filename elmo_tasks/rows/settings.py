@@ -1,4 +1,4 @@
-"""What of a configuration can change a score: the one definition that run ids, tables and reports share.
+"""Which part of a configuration can change a score: the one definition that run ids, tables and reports share.
 
 Runs that agree in all of it (and in the digests of what they read) differ in nothing but the seed, and are averaged;
 runs that differ in any of it never share a line. A key that is not listed here as without effect counts, so that a new
@@ -55,7 +55,7 @@ WITHOUT_EFFECT = (
 def scientific(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
     """The part of a resolved configuration that can change a score, without the seed.
 
-    Of a baseline's ELMo nothing counts but that it is one, and its biLM does not.
+    For a baseline, no other setting of ELMo counts, and neither does the biLM.
     """
     part = {name: config[name] for name in SECTIONS[kind] if name in config}
     if kind == "language_model":  # it trains a biLM, and does not read one
@@ -71,9 +71,9 @@ def scientific(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
 
 
 def setting_key(config: dict[str, Any], kind: Kind) -> str:
-    """What runs of one setting have in common, whatever files they read.
+    """A key that the runs of one setting share, whatever files they read.
 
-    Beside :func:`scientific`, weights of one's own (``bilm.path``) are not those that are bundled under a name.
+    Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys.
     """
     own = kind != "language_model" and config.get("bilm", {}).get("path") is not None
     plugged = config.get("elmo", {}).get("placement") != "none"

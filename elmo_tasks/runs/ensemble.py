@@ -23,7 +23,7 @@ from elmo_tasks.assembly import (
     build_elmo,
     build_model,
     build_store,
-    device_of,
+    choose_device,
     make,
     read_weights,
 )
@@ -42,7 +42,7 @@ from elmo_tasks.rows.settings import fingerprint
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.lock import owned
-from elmo_tasks.runs.scoring import describe_metric, score_splits
+from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
 from elmo_tasks.store.store import Filled
 
 
@@ -69,7 +69,7 @@ class EnsembleRun:
         data = build_data(cfg)
         self.inputs = RunInputs(data.digest, data.test_digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
         self.configs = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
-        self.folders = [folder_of(member, identify(member, self.inputs)) for member in self.configs]
+        self.folders = [member_folder(member, identify(member, self.inputs)) for member in self.configs]
         self.rows = [finished(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
         members = [[row.run_id, row.weights] for row in self.rows]
         self.slug = slug(cfg)
@@ -86,7 +86,6 @@ class EnsembleRun:
         scores, files = score_splits(
             splits, metric, folder, finished is not None, lambda split: score(members, metric, split)
         )
-        elmo = self.cfg["elmo"]
         return Measured(
             data=replace(self.rows[0].data, test_digest=self.inputs.test if self.cfg["test"] else None),
             metric=describe_metric(metric),
@@ -95,12 +94,12 @@ class EnsembleRun:
             weights=None,
             parameters=sum(row.parameters for row in self.rows),
             training=None,
-            elmo=parts.ElmoRecord(placement=elmo["placement"], mix=elmo["mix"], weights={}),
-            layers=parts.LayerCounts(computed=filled.computed, read=filled.read),
+            elmo=describe_elmo(self.cfg),
+            layers=describe_layers(filled),
             seconds=parts.Took(
                 layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
             ),
-            device=device_of(self.cfg),
+            device=choose_device(self.cfg),
             processes=1,
             threads=torch.get_num_threads(),
             ensemble=kinds.Ensemble(members=tuple(map(describe_member, self.rows))),
@@ -113,13 +112,13 @@ def is_probabilistic(cfg: dict[str, Any]) -> bool:
     return model is not None and issubclass(get_class(model["_target_"]), Probabilistic)
 
 
-def folder_of(cfg: dict[str, Any], run_id: str) -> RunFolder:
+def member_folder(cfg: dict[str, Any], run_id: str) -> RunFolder:
     """Where a member's files are."""
     return RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), run_id)
 
 
 def finished(cfg: dict[str, Any], folder: RunFolder) -> Row:
-    """The row of a member, whose weights must still be there."""
+    """The row of a member, whose weights must still exist."""
     if folder.pending:  # its process was killed after it had finished
         with owned(folder.lock, wait=True):
             folder.settle()
@@ -153,7 +152,7 @@ def gather(
             filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
         model = build_model(cfg, data, build_elmo(cfg, encoder))
         read_weights(model, path)
-        members.append(Member(model.to(device_of(cfg)).eval(), data))
+        members.append(Member(model.to(choose_device(cfg)).eval(), data))
     return members, filled
 
 
@@ -182,7 +181,7 @@ def mean(log_probabilities: list[Tensor]) -> Tensor:
 
 
 def _in_step(members: list[Member], split: str) -> Iterator[list[Any]]:
-    """The same items for every member at a time; members that share their data share the batch."""
+    """The batches of all members, with the same items; members that share their data share the batch."""
     distinct = list({id(member.data): member.data for member in members}.values())
     places = [[data is member.data for data in distinct].index(True) for member in members]
     for batches in zip(*(data.batches(split) for data in distinct), strict=True):

@@ -1,4 +1,4 @@
-"""Training within a run: what supervised tasks and language models have in common."""
+"""Training: what the runs of supervised tasks and language models have in common."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
 from elmo_tasks.training.module import TaskModule
 
 SAVED_EVERY = 600.0
-"""Seconds of training that a kill may lose."""
+"""Seconds of training that are lost at most if the process is killed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Fit:
     processes: int
 
 
-def epochs_of(cfg: dict[str, Any]) -> int:
+def required_epochs(cfg: dict[str, Any]) -> int:
     """``trainer.max_epochs`` of a run that trains.
 
     Raises:

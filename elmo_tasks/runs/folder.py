@@ -1,7 +1,7 @@
-"""What a run leaves on disk: its folder, beside it while it works a partial one, and its row.
+"""The files of a run: its folder, a partial folder while it is running, and its row.
 
 ``runs/ID`` appears whole, by one rename, when the run has finished. Until then, and while ``force=true`` runs it again,
-everything is written to ``runs/ID.partial``. Whatever ends a process, the earlier result is as it was::
+everything is written to ``runs/ID.partial``. If the process is killed, the earlier result is unchanged::
 
     runs/ID/model.safetensors   the weights that were scored; the row has their digest
             config.json         the resolved configuration
@@ -12,7 +12,6 @@ everything is written to ``runs/ID.partial``. Whatever ends a process, the earli
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from dataclasses import asdict
@@ -21,7 +20,7 @@ from typing import Any
 
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import write_json
+from elmo_tasks.files import sha256, write_json
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.parts import Bilm
 from elmo_tasks.rows.schema import Row
@@ -50,11 +49,11 @@ class RunFolder:
 
     @property
     def pending(self) -> bool:
-        """Whether a finished run has still to be put into its place, because its process was killed."""
-        return self._row_of(self.partial).exists() or self._row_of(self.final).exists()
+        """Whether a finished run has yet to be moved to its place, because its process was killed."""
+        return self._unpublished_row(self.partial).exists() or self._unpublished_row(self.final).exists()
 
     def publish(self, row: Row, *, made: bool) -> None:
-        """Put a row in the place of the one that there may be, and the partial folder with it.
+        """Publish a row, and the partial folder with it, in place of any earlier ones.
 
         Args:
             row: of the finished run.
@@ -64,19 +63,21 @@ class RunFolder:
             self._publish_row(row, self.final)
             return
         self.partial.mkdir(parents=True, exist_ok=True)
-        write_row(self._row_of(self.partial), row)  # from here on the run has finished, whatever ends the process
+        write_row(
+            self._unpublished_row(self.partial), row
+        )  # from here on the run counts as finished, even if the process is killed
         self.settle()
 
     def settle(self) -> None:
-        """Put a finished run into its place."""
-        if self._row_of(self.partial).exists():
+        """Move a finished run to its place."""
+        if self._unpublished_row(self.partial).exists():
             if self.final.exists():
                 shutil.rmtree(self._replaced, ignore_errors=True)
                 self.final.rename(self._replaced)
             self.partial.rename(self.final)
             for temporary in self.final.glob(".*.tmp"):  # of processes that were killed
                 temporary.unlink()
-        finished = self._row_of(self.final)
+        finished = self._unpublished_row(self.final)
         if finished.exists():
             row = read_row(finished)
             assert isinstance(row, Row)
@@ -91,13 +92,13 @@ class RunFolder:
         """The weights that a row was measured with.
 
         Raises:
-            UserError: if they are gone or others.
+            UserError: if they are gone or differ.
         """
         path = self.final / WEIGHTS
         again = f"run seed={row.seed} again with force=true"
         if not path.is_file():
             raise UserError(f"{path}: the weights of this run are gone; {again}")
-        if digest_file(path) != row.weights:
+        if sha256(path) != row.weights:
             raise UserError(f"{path}: not the weights that {self.row.name} was measured with; {again}")
         return path
 
@@ -108,7 +109,7 @@ class RunFolder:
             path = folder / PREDICTIONS / split / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, "utf-8")
-            found[f"{self.run_id}/{split}/{name}"] = digest_file(path)
+            found[f"{self.run_id}/{split}/{name}"] = sha256(path)
         return found
 
     def _publish_row(self, row: Row, folder: Path) -> None:
@@ -117,25 +118,19 @@ class RunFolder:
             shutil.copytree(predictions, self.row.with_suffix(""), dirs_exist_ok=True)
         write_row(self.row, row)
 
-    def _row_of(self, folder: Path) -> Path:
-        """The row of a run that has finished but is not in its place yet."""
+    def _unpublished_row(self, folder: Path) -> Path:
+        """The row of a run that has finished but has not been moved to its place yet."""
         return folder / self.row.name
 
 
 def write_model(folder: Path, run_id: str, cfg: dict[str, Any], bilm: Bilm | None, fitted: FittedData) -> None:
     """Write what a prediction needs beside the weights: the inverse of :func:`read_model`."""
     remedy = "set paths.outputs to another folder"
-    weights = digest_file(folder / WEIGHTS)
+    weights = sha256(folder / WEIGHTS)
     about = {"run_id": run_id, "bilm": None if bilm is None else asdict(bilm), "weights": weights}
     write_json(folder / RUN, about, remedy)
     write_json(folder / CONFIG, cfg, remedy)
     write_json(folder / FITTED, fitted.to_json(), remedy)
-
-
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:

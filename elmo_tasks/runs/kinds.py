@@ -1,4 +1,4 @@
-"""The kinds of run. ``task.kind`` chooses one; ``ensemble=[1,2]`` asks for finished runs of it to be averaged."""
+"""The kinds of run. ``task.kind`` chooses one; ``ensemble=[1,2]`` averages finished runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elmo_tasks.runs.folder import RunFolder
 
 
 class Kind(Protocol):
-    """One kind of run. Building it finds what the run reads, which names the run, and reads nothing large.
+    """One kind of run. The constructor finds the inputs, which determine the name of the run, and reads nothing large.
 
     Attributes:
         name: as in the row.
@@ -45,14 +45,14 @@ class Kind(Protocol):
 
 @runtime_checkable
 class Plannable(Protocol):
-    """A kind of run whose cost can be told before it starts."""
+    """A kind of run whose cost can be estimated before it starts."""
 
     def plan(self, *, done: bool) -> Plan:
         """What the run will take; nothing is computed for one that is done."""
 
 
-def kind_of(cfg: dict[str, Any]) -> Kind:
-    """The kind of run that a checked configuration asks for, its inputs found.
+def build_run(cfg: dict[str, Any]) -> Kind:
+    """The run that a checked configuration asks for. Its inputs have been found.
 
     Raises:
         UserError: for inputs that are missing.

@@ -19,12 +19,14 @@ from elmo_tasks.assembly import (
 from elmo_tasks.assembly.encoder import bilm_options
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import sha256
 from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.fields import Kind, Split
 from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.runs.fit import Fit, epochs_of, fit
-from elmo_tasks.runs.folder import WEIGHTS, RunFolder, digest_file
-from elmo_tasks.runs.scoring import describe_metric
+from elmo_tasks.runs.fit import Fit, fit, required_epochs
+from elmo_tasks.runs.folder import WEIGHTS, RunFolder
+from elmo_tasks.runs.scoring import describe_layers, describe_metric
+from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst
 from elmo_tasks.training.module import score
@@ -36,7 +38,7 @@ BILM = "bilm"
 
 
 def is_all(batches: float) -> bool:
-    """Whether ``trainer.limit_val_batches`` means all: 1 is a number of batches, 1.0 is all of them."""
+    """Whether ``trainer.limit_val_batches`` means all batches: 1 is one batch, 1.0 is all of them."""
     return isinstance(batches, float) and batches == 1
 
 
@@ -58,7 +60,7 @@ class LanguageModelRun:
             )
         self.processes = share_batch(cfg, cfg["task"]["data"]["batch_size"])
         self.cfg, self.seed, self.rank = cfg, cfg["seed"], self.processes.rank
-        self.n_epochs = epochs_of(cfg)
+        self.n_epochs = required_epochs(cfg)
         self.initial = build_initial_weights(cfg)
         self.data = build_lm_data(cfg, self.initial)
         self.inputs = RunInputs(self.data.digest, initial=self._describe_initial())
@@ -75,7 +77,9 @@ class LanguageModelRun:
         module = build_lm_module(self.cfg, model)
         bilm = folder.partial / BILM
         if self.rank == 0:
-            write_vocabulary(self.data.vocabulary, bilm)  # now, for who starts from what a kill leaves
+            write_vocabulary(
+                self.data.vocabulary, bilm
+            )  # now, so that training can start from the weights of a killed run
         done = self._train(module, folder)
         after_fit = time.perf_counter()
         scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, self.data.batches("dev"))}
@@ -92,11 +96,11 @@ class LanguageModelRun:
             metric=describe_metric(module.metric),
             scores=scores,
             files={},
-            weights=digest_file(folder.partial / WEIGHTS),
+            weights=sha256(folder.partial / WEIGHTS),
             parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
             training=done.training,
             elmo=None,
-            layers=parts.LayerCounts(computed=0, read=0),
+            layers=describe_layers(Filled()),
             seconds=parts.Took(
                 layers=round(after_read - start, 2),
                 fit=round(done.seconds, 2),

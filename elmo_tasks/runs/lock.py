@@ -35,7 +35,7 @@ def owned(path: Path, *, wait: bool) -> Iterator[None]:
             cannot be written.
     """
     file = _open(path)
-    said = False
+    announced = False
     while not _locked(file) or _replaced(file, path):
         if _replaced(file, path):
             file.close()
@@ -44,9 +44,9 @@ def owned(path: Path, *, wait: bool) -> Iterator[None]:
         owner = _owner(path)
         if not wait:
             raise UserError(f"{path.stem}: this run belongs to {owner}; if_running=wait waits until that has ended")
-        if not said:
+        if not announced:
             print(f"{path.stem}: waiting for {owner}", flush=True)
-            said = True
+            announced = True
         time.sleep(_PAUSE)
     try:
         file.truncate(0)

@@ -22,7 +22,7 @@ from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
 from elmo_tasks.runs.folder import RunFolder
-from elmo_tasks.runs.kinds import Kind, Plannable, kind_of
+from elmo_tasks.runs.kinds import Kind, Plannable, build_run
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
@@ -40,12 +40,12 @@ def run(config: DictConfig) -> float:
         the dev score that chose the checkpoint.
 
     Raises:
-        UserError: for whatever the user can mend.
+        UserError: for errors that the user can fix.
     """
     cfg = validate(config)
     check_nodes(cfg)
     prepare_process(cfg)
-    kind = kind_of(cfg)
+    kind = build_run(cfg)
     if kind.rank == 0 and (note := budget_note(cfg["trainer"])):
         print(f"note: {note}", file=sys.stderr)
     folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), kind.run_id)
@@ -89,7 +89,7 @@ def is_complete(cfg: dict[str, Any], kind: Kind, finished: Row) -> bool:
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:
-    """Settings of the process that a run needs: threads, memory, a quiet Lightning, exact products."""
+    """Prepare the process for a run: threads, memory, a quiet Lightning, exact matrix products."""
     silence_lightning()
     keep_large_blocks()
     torch.set_float32_matmul_precision("highest")
@@ -101,7 +101,7 @@ def prepare_process(cfg: dict[str, Any]) -> None:
 
 def measure(cfg: dict[str, Any], kind: Kind, folder: RunFolder, finished: Row | None) -> Row:
     """The row of a run that has been made; a crash leaves a failed one, unless there is a finished one."""
-    header = header_of(cfg, kind)
+    header = build_header(cfg, kind)
     try:
         measured = kind.measure(folder, None if cfg["force"] else finished)
     except UserError as error:  # bad input is not a result
@@ -111,14 +111,14 @@ def measure(cfg: dict[str, Any], kind: Kind, folder: RunFolder, finished: Row | 
         raise UserError(f"{where}: {error.strerror}; see that it can be written and that there is space") from error
     except Exception as error:
         if kind.rank == 0 and finished is None:
-            said = "".join(traceback.format_exception_only(error)).strip()
-            write_row(folder.row, FailedRow(**header, error=said))
+            message = "".join(traceback.format_exception_only(error)).strip()
+            write_row(folder.row, FailedRow(**header, error=message))
         raise
     return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
 
 
-def header_of(cfg: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """What a row says before there is a result."""
+def build_header(cfg: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """The part of a row that is known before there is a result."""
     return {
         "run_id": kind.run_id,
         "kind": kind.name,

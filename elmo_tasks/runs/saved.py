@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.assembly import build_bilm, build_elmo, build_model, build_store, device_of, make, read_weights
+from elmo_tasks.assembly import build_bilm, build_elmo, build_model, build_store, choose_device, make, read_weights
 from elmo_tasks.configuration.targets import check_classes
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import sha256
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS, digest_file, read_json
+from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS, read_json
 from elmo_tasks.store.store import LayerStore, TokenStore
 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """All that a prediction needs.
+    """Everything that a prediction needs.
 
     Attributes:
         run_id: the run's name.
@@ -46,7 +47,7 @@ def read_model(folder: Path, *, bilm_path: str | None = None, packages: Sequence
     Args:
         folder: ``runs/ID``.
         bilm_path: where the biLM is now; None for the place that it had.
-        packages: that the reader trusts, besides this one, if the run has classes of others.
+        packages: further packages whose classes the run may name.
 
     Raises:
         UserError: if files are missing, damaged or of another run, or if the biLM is another one.
@@ -56,7 +57,7 @@ def read_model(folder: Path, *, bilm_path: str | None = None, packages: Sequence
     about, config = read_json(folder / RUN), read_json(folder / CONFIG)
     check_classes(config, packages)
     path = folder / WEIGHTS
-    if not path.is_file() or digest_file(path) != about.get("weights"):
+    if not path.is_file() or sha256(path) != about.get("weights"):
         raise UserError(f"{path}: not the weights of run {about.get('run_id')}")
     try:
         return _build(folder, about, config, bilm_path)
@@ -77,6 +78,6 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
         raise UserError(f"{folder / FITTED}: {error}") from error
     model = build_model(config, fitted, build_elmo(config, encoder))
     read_weights(model, folder / WEIGHTS)
-    device = device_of(config)
+    device = choose_device(config)
     model.to(device).eval()
     return SavedRun(about["run_id"], config, fitted, model, encoder, build_store(config, encoder), device)

@@ -7,7 +7,9 @@ from typing import Any
 
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.rows import parts
+from elmo_tasks.rows.fields import Place
 from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.store.store import Filled
 
 
 def score_splits(
@@ -16,10 +18,10 @@ def score_splits(
     """The scores of some splits, and the files that an official scorer reads.
 
     Args:
-        splits: of them.
-        metric: which ``score`` resets and fills.
+        splits: the names of the splits.
+        metric: that ``score`` resets and updates.
         folder: of the run.
-        finished: whether the files go to the folder of a finished run, and not to the partial one.
+        finished: whether the files go to the folder of a finished run instead of the partial one.
         score: scores a split.
 
     Returns:
@@ -32,6 +34,16 @@ def score_splits(
         contents = metric.files() if isinstance(metric, Exportable) else {}
         files |= folder.write_predictions(folder.final if finished else folder.partial, split, contents)
     return scores, files
+
+
+def describe_elmo(cfg: dict[str, Any], weights: dict[Place, parts.Mix] | None = None) -> parts.ElmoRecord:
+    """ELMo as a row has it; without ``weights`` where nothing was trained."""
+    return parts.ElmoRecord(placement=cfg["elmo"]["placement"], mix=cfg["elmo"]["mix"], weights=weights or {})
+
+
+def describe_layers(filled: Filled) -> parts.LayerCounts:
+    """The counts of the layer store as a row has them."""
+    return parts.LayerCounts(computed=filled.computed, read=filled.read)
 
 
 def describe_metric(metric: Metric) -> parts.MetricRecord:

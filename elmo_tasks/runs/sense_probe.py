@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from elmo_tasks.assembly import build_bilm, build_elmo, build_sense_data, build_store, device_of, make
+from elmo_tasks.assembly import build_bilm, build_elmo, build_sense_data, build_store, choose_device, make
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo, ScalarMix
@@ -19,9 +19,9 @@ from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.inputs import describe_bilm
-from elmo_tasks.runs.scoring import describe_metric, score_splits
+from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
 from elmo_tasks.store.store import Filled
-from elmo_tasks.training.processes import one_process
+from elmo_tasks.training.processes import require_one_process
 
 
 class SenseProbeRun:
@@ -31,10 +31,10 @@ class SenseProbeRun:
     rank = 0
 
     def __init__(self, cfg: dict[str, Any]) -> None:
-        one_process(cfg)
+        require_one_process(cfg)
         self.cfg, self.seed = cfg, cfg["seed"]
         self.encoder = build_bilm(cfg)
-        self.mix = layer_of(cfg, build_elmo(cfg, self.encoder))
+        self.mix = choose_layer(cfg, build_elmo(cfg, self.encoder))
         self.data = build_sense_data(cfg)
         self.inputs = RunInputs(self.data.digest, self.data.test_digest, describe_bilm(cfg, self.encoder))
         self.run_id = identify(cfg, self.inputs)
@@ -65,7 +65,7 @@ class SenseProbeRun:
             return metric.compute()
 
         scores, _ = score_splits(splits[1:], metric, folder, finished is not None, score)
-        counts, elmo = self.data.counts(), self.cfg["elmo"]
+        counts = self.data.counts()
         instances = counts["instances"]
         return Measured(
             data=parts.Data(
@@ -82,12 +82,12 @@ class SenseProbeRun:
             weights=None,
             parameters=0,
             training=None,
-            elmo=parts.ElmoRecord(placement=elmo["placement"], mix=elmo["mix"], weights={}),
-            layers=parts.LayerCounts(computed=filled.computed, read=filled.read),
+            elmo=describe_elmo(self.cfg),
+            layers=describe_layers(filled),
             seconds=parts.Took(
                 layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
             ),
-            device=device_of(self.cfg),
+            device=choose_device(self.cfg),
             processes=1,
             threads=torch.get_num_threads(),
             sense_probe=kinds.SenseProbe(
@@ -97,11 +97,11 @@ class SenseProbeRun:
         )
 
 
-def layer_of(cfg: dict[str, Any], elmo: Elmo) -> ScalarMix | None:
-    """What takes the layer out of all of them; None for the baseline, WordNet's first sense throughout.
+def choose_layer(cfg: dict[str, Any], elmo: Elmo) -> ScalarMix | None:
+    """The mix that selects the layer; None for the baseline, which always takes WordNet's first sense.
 
     Raises:
-        UserError: if the configuration asks for what is not a probe of a layer.
+        UserError: if the configuration does not select a single layer.
     """
     placement, mix, task = cfg["elmo"]["placement"], cfg["elmo"]["mix"], cfg["task"]["name"]
     if placement not in ("input", "none"):

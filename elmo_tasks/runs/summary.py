@@ -13,7 +13,7 @@ from elmo_tasks.rows.schema import Row
 
 
 def print_summary(row: Row, path: Path, note: str = "") -> None:
-    """Print what a reader of the terminal wants to know of a finished row."""
+    """Print the main content of a finished row."""
     table = Table(show_header=False, min_width=60)
     for cells in _lines(row):
         table.add_row(*cells)

@@ -17,20 +17,21 @@ from elmo_tasks.assembly import (
     build_module,
     build_store,
     check_optimizer,
-    device_of,
+    choose_device,
     read_weights,
 )
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
+from elmo_tasks.files import sha256
 from elmo_tasks.planning.plan import Plan, make_plan
 from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.runs.fit import Fit, epochs_of, fit, mixes
-from elmo_tasks.runs.folder import WEIGHTS, RunFolder, digest_file, write_model
+from elmo_tasks.runs.fit import Fit, fit, mixes, required_epochs
+from elmo_tasks.runs.folder import WEIGHTS, RunFolder, write_model
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
-from elmo_tasks.runs.scoring import describe_metric, score_splits
+from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
 from elmo_tasks.training.progress import ShowProgress
@@ -43,7 +44,7 @@ class SupervisedRun:
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
-        self.cfg, self.seed, self.n_epochs = cfg, cfg["seed"], epochs_of(cfg)
+        self.cfg, self.seed, self.n_epochs = cfg, cfg["seed"], required_epochs(cfg)
         self.encoder = build_bilm(cfg)
         self.elmo = build_elmo(cfg, self.encoder)
         self.data = build_data(cfg)
@@ -70,7 +71,7 @@ class SupervisedRun:
         module = build_module(self.cfg, model, distributed=self.processes.n > 1)
         done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
         after_fit = time.perf_counter()
-        weights = digest_file((folder.partial if finished is None else folder.final) / WEIGHTS)
+        weights = sha256((folder.partial if finished is None else folder.final) / WEIGHTS)
         scores, files = score_splits(
             splits[1:] if finished is None else splits[2:],
             module.metric,
@@ -82,7 +83,6 @@ class SupervisedRun:
             scores, files = finished.scores | scores, finished.files | files
         else:
             write_model(folder.partial, self.run_id, self.cfg, self.inputs.bilm, self.data.fitted)
-        elmo = self.cfg["elmo"]
         return Measured(
             data=describe_data(self.cfg, self.data, with_test="test" in scores),
             metric=describe_metric(module.metric),
@@ -91,8 +91,8 @@ class SupervisedRun:
             weights=weights,
             parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
             training=done.training,
-            elmo=parts.ElmoRecord(placement=elmo["placement"], mix=elmo["mix"], weights=mixes(module.mixes())),
-            layers=parts.LayerCounts(computed=filled.computed, read=filled.read),
+            elmo=describe_elmo(self.cfg, mixes(module.mixes())),
+            layers=describe_layers(filled),
             seconds=parts.Took(
                 layers=round(after_layers - start, 2),
                 fit=round(done.seconds, 2),
@@ -117,7 +117,7 @@ class SupervisedRun:
     def _restore(self, module: TaskModule, folder: RunFolder, finished: Row) -> Fit:
         """A finished run with the weights of its row."""
         read_weights(module.model, folder.check_weights(finished))
-        module.to(device_of(self.cfg))
+        module.to(choose_device(self.cfg))
         assert finished.training is not None
         return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
 

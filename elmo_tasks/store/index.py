@@ -24,7 +24,7 @@ class Place(NamedTuple):
 class Index:
     """The places of any number of keys of sixteen bytes. Of a key that is added twice, the first place counts.
 
-    Keys are sorted by their first half; what was added since the last look is sorted in at the next one.
+    Keys are sorted by their first half; what was added since the last lookup is sorted in at the next one.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Index:
         return found
 
     def __len__(self) -> int:
-        """Places, those of a key in two shards counted twice."""
+        """The number of places; a key that is in two shards counts twice."""
         return len(self._high) + sum(len(high) for high, _ in self._added)
 
     def _sort_in(self) -> None:

@@ -1,4 +1,4 @@
-"""What is in a layer store: its folders, their sizes, what can be removed, and whether the numbers are whole."""
+"""The content of a layer store: its folders, their sizes, which can be removed, and whether the data are intact."""
 
 from __future__ import annotations
 

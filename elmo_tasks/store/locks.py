@@ -25,35 +25,35 @@ class Lock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Give it up; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
-def folder_of_locks(folder: Path) -> Path:
+def locks_folder(folder: Path) -> Path:
     """Where the locks of a folder of shards are."""
     return folder / "locks"
 
 
 def in_use(folder: Path) -> Lock:
-    """Say, until the lock is released, that this process reads from a folder; others may do the same.
+    """Mark a folder as used by this process until the lock is released; other processes may use it too.
 
-    The time of the last use stays visible as the lock file's time of change.
+    The modification time of the lock file is that of the last use.
     """
-    path = folder_of_locks(folder) / _USE
+    path = locks_folder(folder) / _USE
     try:
         path.parent.mkdir(exist_ok=True)
         path.touch()
     except OSError:  # a store that this user may only read
         pass
-    return _take(path, fcntl.LOCK_SH, os.O_RDONLY) or Lock(None)  # waits for a look at the store that is under way
+    return _take(path, fcntl.LOCK_SH, os.O_RDONLY) or Lock(None)  # waits while another process inspects the store
 
 
 @contextmanager
 def nobody_uses(folder: Path) -> Iterator[bool]:
     """Whether no process uses a folder; within the context, none can start to."""
-    lock = _take(folder_of_locks(folder) / _USE, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR)
+    lock = _take(locks_folder(folder) / _USE, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR)
     try:
         yield lock is not None
     finally:
@@ -63,19 +63,19 @@ def nobody_uses(folder: Path) -> Iterator[bool]:
 
 def claim(folder: Path, name: str) -> Lock | None:
     """Take a named lock for this process alone; None if another one holds it."""
-    path = folder_of_locks(folder) / name
+    path = locks_folder(folder) / name
     path.parent.mkdir(exist_ok=True)
     return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR | os.O_CREAT)
 
 
 def last_used(folder: Path) -> float:
     """When a process last began to use a folder, in seconds since 1970."""
-    use = folder_of_locks(folder) / _USE
+    use = locks_folder(folder) / _USE
     return (use if use.exists() else folder).stat().st_mtime
 
 
 def _take(path: Path, kind: int, flags: int) -> Lock | None:
-    """The lock; None if another process holds it; one that holds nothing where there are no locks."""
+    """The lock; None if another process holds it. Where locks are not supported, the lock holds nothing."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError:

@@ -1,11 +1,11 @@
-"""One shard of the layer store: the rows of several arrays in one file, and an index that says whose they are.
+"""One shard of the layer store: the rows of several arrays in one file, and an index of their keys.
 
 ``NAME.bin`` holds the rows one array after the other, ``NAME.idx`` says which key begins where and has the digests of
 both. Both are written under temporary names, synced and renamed, the index last.
 
-The numbers of a large store cannot be read through at each start. The index has their size and the time at which they
-were written: while the file has both, its digest is checked by :func:`verify_shard` alone; where it has not (a copy, a
-restored backup, an edit), it is checked when it is read.
+The numbers of a large store cannot be read through at each start. The index records their size and the time at
+which they were written. As long as the file has both, its digest is only checked by :func:`verify_shard`; otherwise (a
+copy, a restored backup, an edit) it is checked when the file is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Array = NDArray[np.floating[Any]]
 
 
 class BadShardError(Exception):
-    """Why a shard cannot be used; the message is the rest of a sentence that begins with the shard's name."""
+    """A shard cannot be used; the message completes a sentence that begins with the name of the shard."""
 
 
 def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arrays: Iterable[Array]) -> None:
@@ -74,7 +74,7 @@ def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arr
             "n_bytes": written.st_size,
             "written": written.st_mtime_ns,
         }
-        header["index"] = digest_of_index(header, body)
+        header["index"] = digest_index(header, body)
         with temporary[1].open("xb") as file:
             file.write(json.dumps(header).encode() + b"\n" + body)
             file.flush()
@@ -87,7 +87,7 @@ def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arr
 
 
 class IndexHeader(NamedTuple):
-    """What an index says of its numbers: their digest, their bytes, and when they were written (in nanoseconds)."""
+    """The numbers of an index: their digest, their size in bytes, and when they were written (in nanoseconds)."""
 
     numbers: str
     n_bytes: int
@@ -95,7 +95,7 @@ class IndexHeader(NamedTuple):
 
 
 def read_shard(index: Path, row_shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], Array]:
-    """The entries (``key``, ``start``, ``rows``), and all rows, mapped from a file that may be removed then.
+    """The entries (``key``, ``start``, ``rows``), and all rows, mapped from a file that may be removed afterwards.
 
     Raises:
         BadShardError: if index or numbers are not what was written, or by another version of the layer store.
@@ -143,7 +143,7 @@ def count_rows(index: Path) -> tuple[int, int]:
 
 
 def _check_numbers(file: BufferedReader, header: IndexHeader) -> None:
-    """Size and time of a file of numbers, or else its digest; one that has it is given its time again."""
+    """Check the size and time of a file of numbers, or else its digest; if that is right, the time is restored."""
     status = os.fstat(file.fileno())
     if (status.st_size, status.st_mtime_ns) == (header.n_bytes, header.written):
         return
@@ -185,12 +185,12 @@ def _entries(data: bytes) -> tuple[NDArray[Any], IndexHeader]:
     if version != VERSION:
         raise BadShardError(f"was written by version {quoted(version)} of the layer store (this is version {VERSION})")
     fields = tuple(header.get(name) for name in IndexHeader._fields)
-    if digest_of_index(header, body) != index_digest or [type(value) for value in fields] != [str, int, int]:
+    if digest_index(header, body) != index_digest or [type(value) for value in fields] != [str, int, int]:
         raise BadShardError("has a damaged index")
     return np.frombuffer(body, _INDEX), IndexHeader(*fields)
 
 
-def digest_of_index(header: dict[str, Any], body: bytes) -> str:
+def digest_index(header: dict[str, Any], body: bytes) -> str:
     """SHA-256 of an index: all of its header but the digest itself, and its entries."""
     rest = {key: value for key, value in header.items() if key != "index"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode() + b"\n" + body).hexdigest()

@@ -1,7 +1,7 @@
-"""Arrays by key in a folder of shards that only ever appear whole: what the layer store is written in.
+"""Arrays by key in a folder of shards, each of which appears whole or not at all: the files of the layer store.
 
-A killed writer loses its unfinished shard and nothing else, and several processes can fill one folder without knowing
-of each other. A shard that is bad is removed, with a word to the user.
+A killed writer loses its unfinished shard and nothing else, and several processes can fill one folder independently. A
+bad shard is removed, and the user is told.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Shards:
         folder: made when first written to.
         row_shape: shape of one row of every array.
         dtype: ``float16`` or ``float32``.
-        about: what the arrays are; kept beside them for whoever looks.
+        about: a description of the arrays, which is written beside them.
     """
 
     def __init__(self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Shards:
         return self._arrays[place.shard][place.start : place.start + place.rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
-        """Make the folder and see that ``n_rows`` more have room.
+        """Make the folder and see that there is room for ``n_rows`` more.
 
         Returns:
             how much will be written, as a sentence for the user.
@@ -81,7 +81,7 @@ class Shards:
         text = self.check_room(n_rows, limit_gb)
         try:
             if not self.folder.is_dir():
-                self._tell_of_other_versions()
+                self._report_other_versions()
             self.folder.mkdir(parents=True, exist_ok=True)
             about = self.folder / "about.json"
             if not about.exists():
@@ -95,7 +95,7 @@ class Shards:
         need, root = n_rows * self.row_bytes, self.folder.parent
         text = f"{n_rows:,} tokens take {size(need)} in bilm.store.dir={root}"
         try:
-            have = sum(map(_bytes_of, self.folder.glob("*.bin")))
+            have = sum(map(_file_size, self.folder.glob("*.bin")))
             nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
             free = shutil.disk_usage(nearest).free
         except OSError as error:
@@ -130,7 +130,7 @@ class Shards:
         return np.ascontiguousarray(array, dtype=self.dtype)
 
     def scan(self) -> None:
-        """Take in the shards that have appeared since the last look, and remove bad ones, as the user is told.
+        """Add the shards that have appeared since the last scan; remove bad ones and tell the user.
 
         Raises:
             UserError: if the folder cannot be read.
@@ -148,7 +148,7 @@ class Shards:
             except BadShardError as reason:
                 _remove(path, str(reason))
             except FileNotFoundError:
-                continue  # another process found it bad, removed it and said so
+                continue  # another process found it, removed it and told the user
             except OSError as error:
                 raise UserError(f"{path}: the layer store cannot be read ({error.strerror})") from error
             else:
@@ -156,7 +156,7 @@ class Shards:
                 self._arrays.append(numbers)
 
     def close(self) -> None:
-        """Say that this process does not use the folder any more; the end of the process says so too."""
+        """Stop using the folder; the end of the process does the same."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -169,8 +169,8 @@ class Shards:
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.unlink()
 
-    def _tell_of_other_versions(self) -> None:
-        """Another version of the layer store kept the same in a folder of its own, which this one does not read."""
+    def _report_other_versions(self) -> None:
+        """Tell the user of folders in which another version of the layer store kept the same arrays."""
         for path in sorted(self.folder.parent.glob("*/about.json")):
             with suppress(UserError, TypeError):  # whatever else may lie there
                 about = read_json(path, _MAX_ABOUT_BYTES)
@@ -188,7 +188,7 @@ class Shards:
 
 
 def _remove(index: Path, reason: str) -> None:
-    """Remove a bad shard, of which any number of processes may become aware; the first of them tells the user."""
+    """Remove a bad shard. Several processes may find it; the first of them tells the user."""
     done = "is removed"
     try:
         index.unlink()
@@ -200,8 +200,8 @@ def _remove(index: Path, reason: str) -> None:
     say(f"layer store: {index} {reason}; it {done}, and what is needed of it is computed again")
 
 
-def _bytes_of(path: Path) -> int:
-    """Of a file that another process may be removing."""
+def _file_size(path: Path) -> int:
+    """The size of a file, 0 if another process has removed it."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -209,5 +209,5 @@ def _bytes_of(path: Path) -> int:
 
 
 def size(n_bytes: int) -> str:
-    """Bytes as a number for people."""
+    """A number of bytes in a readable unit."""
     return f"{n_bytes / _GIGABYTE:.2f} GB" if n_bytes >= _GIGABYTE else f"{n_bytes / 1e6:.1f} MB"

@@ -2,9 +2,9 @@
 
 Several processes may fill a store at once; they share the work (see :mod:`elmo_tasks.store.filling`).
 
-A folder per encoder (its digest, state policy, number format), in which a sentence is known by a hash of its tokens,
-never by place or name. Where all layers of a biLM would be too large to keep, :class:`TokenStore` keeps the token layer
-of each word alone, which saves the character CNN, and runs the LSTMs for every batch.
+There is a folder for each encoder (its digest, state policy, number format), in which a sentence is identified by a
+hash of its tokens, never by place or name. Where all layers of a biLM would be too large to keep, :class:`TokenStore`
+keeps the token layer of each word alone, which saves the character CNN, and runs the LSTMs for every batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.progress import counting, say
-from elmo_tasks.store.filling import Missing, fill, fill_in_order, lacking
+from elmo_tasks.store.filling import Filling, Missing, find_missing
 from elmo_tasks.store.shard import VERSION, Array
 from elmo_tasks.store.shards import Shards
 
@@ -37,7 +37,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass
 class Filled:
-    """How many tokens a run had computed by the encoder, and how many it found in the store."""
+    """How many tokens the encoder computed for a run, and how many were read from the store."""
 
     computed: int = 0
     read: int = 0
@@ -53,9 +53,9 @@ class LayerStore:
             given are one stream, and a sentence's key covers those before it; one that comes again keeps the layers of
             its first occurrence.
         dtype: ``float16`` or ``float32``, the numbers on disk.
-        limit_gb: refuse to let this encoder's store grow beyond.
-        progress: show a progress bar while filling, and how much room it takes; bad shards and words that the encoder
-            cannot read as they stand are named in any case.
+        limit_gb: refuse to let this encoder's store grow beyond this.
+        progress: show a progress bar while filling, and the disk space; bad shards and words that the encoder cannot
+            read as written are reported in any case.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LayerStore:
         self.encoder, self.state, self.progress, self.limit_gb = encoder, state, progress, limit_gb
         self._compute_layers, warm = _by_policy(encoder, state)
         about = {"keep": "layers", "state": state, "warm": warm}
-        self.shards = _shards_of(root, encoder, (encoder.n_layers, encoder.dim), dtype, about)
+        self.shards = _open_shards(root, encoder, (encoder.n_layers, encoder.dim), dtype, about)
         self._streamed: dict[tuple[str, ...], bytes] = {}
 
     def fill(self, sentences: Sentences) -> Filled:
@@ -90,13 +90,13 @@ class LayerStore:
         return Filled(computed=new, read=total - new)
 
     def missing(self, wanted: Missing) -> Missing:
-        """What of some sentences would have to be computed.
+        """The sentences among some that have yet to be computed.
 
         Raises:
             UserError: if the folder cannot be read.
         """
         self.shards.scan()
-        missing = lacking(self.shards, wanted)
+        missing = find_missing(self.shards, wanted)
         if self.state == "carry" and missing:
             return wanted  # the state carried between sentences is not stored
         return missing
@@ -129,11 +129,9 @@ class LayerStore:
         """Fill the store; the tokens that this process has computed."""
         if isinstance(self.encoder, BiLM):
             self.encoder.forget()
-        fill_all = fill_in_order if self.state == "carry" else fill
         with counting("biLM layers", n_tokens, wanted=self.progress) as counter:
-            return fill_all(
-                self.shards, wanted, self._token_major, shard_tokens=self.shard_tokens, update=counter.update
-            )
+            filling = Filling(self.shards, self._token_major, self.shard_tokens, counter.update)
+            return filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
 
     @property
     def shard_tokens(self) -> int:
@@ -174,7 +172,7 @@ class TokenStore:
         if state == "carry":
             raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
         self.bilm, self.state, self.progress, self.limit_gb = bilm, state, progress, limit_gb
-        self.shards = _shards_of(root, bilm, (bilm.dim // 2,), dtype, {"keep": "tokens"})
+        self.shards = _open_shards(root, bilm, (bilm.dim // 2,), dtype, {"keep": "tokens"})
 
     def fill(self, sentences: Sentences) -> Filled:
         """Make sure that the vector of every word is stored; words are counted, not tokens."""
@@ -184,13 +182,13 @@ class TokenStore:
             _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
             _announce(self.bilm.prepare(word for (word,) in missing.values()))
             with counting("biLM token layer", len(missing), "words", wanted=self.progress) as counter:
-                n_computed = fill(self.shards, wanted, self._encode, shard_tokens=_SHARD_TOKENS, update=counter.update)
+                n_computed = Filling(self.shards, self._encode, _SHARD_TOKENS, counter.update).fill(wanted)
         return Filled(computed=n_computed, read=len(wanted) - n_computed)
 
     def missing(self, wanted: Missing) -> Missing:
-        """What of some words would have to be encoded."""
+        """The words among some that have yet to be encoded."""
         self.shards.scan()
-        return lacking(self.shards, wanted)
+        return find_missing(self.shards, wanted)
 
     def wanted(self, sentences: Sentences) -> Missing:
         """Key to word (a list of one), each once, in order."""
@@ -213,14 +211,14 @@ class TokenStore:
         return torch.from_numpy(rows).to(self.bilm.encoder.characters.device)
 
 
-def _shards_of(root: Path, encoder: Encoder, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
+def _open_shards(root: Path, encoder: Encoder, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
     about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(row_shape), **about}
     name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
     return Shards(root / name, row_shape, dtype, about)
 
 
 def _key(sentence: Sequence[str], before: bytes = b"") -> bytes:
-    """Sixteen bytes for a token list; token borders count."""
+    """Sixteen bytes for a token list; token boundaries count."""
     words = [word.encode("utf-8", "surrogatepass") for word in sentence]
     lengths = ",".join(str(len(word)) for word in words).encode()
     return hashlib.blake2b(b"|".join([before, lengths, *words]), digest_size=16).digest()

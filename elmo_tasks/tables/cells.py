@@ -11,7 +11,7 @@ from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import data_digests, inputs, still_rising
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.at_hand import bilm_at_hand, data_at_hand
+from elmo_tasks.tables.digests import digest_bilm, digest_data
 from elmo_tasks.tables.paper import Value
 from elmo_tasks.tables.settings import Setting
 
@@ -29,7 +29,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting's rows, and what they say.
+    """The rows of one setting, and their scores.
 
     Args:
         setting: that was asked for.
@@ -40,8 +40,8 @@ class Cell:
         trained: the rows whose training the score rests on: of an ensemble, its members as far as they are there.
         marks: keys of :data:`MARKS`.
         paper: the paper's value.
-        needs_weights: whether the runs have to be repeated, since another cell reads the biLM that they wrote and its
-            files are missing.
+        needs_weights: whether the runs have to be repeated, because another cell reads the biLM that they wrote and its
+            files are gone.
     """
 
     setting: Setting
@@ -78,15 +78,6 @@ class Cell:
         return statistics.fmean(self.values.values()) if self.rows else None
 
     @property
-    def sd(self) -> float | None:
-        """The sample standard deviation over seeds."""
-        return statistics.stdev(self.values.values()) if self.n > 1 else None
-
-    @property
-    def run_ids(self) -> tuple[str, ...]:
-        return tuple(row.run_id for row in self.rows.values())
-
-    @property
     def data_digests(self) -> tuple[str, str | None] | None:
         """Of the data files that the score rests on, the same for all rows; None without rows."""
         return next((data_digests(row, self.split) for row in self.rows.values()), None)
@@ -109,8 +100,8 @@ def find_cell(
 ) -> Cell:
     """The rows of a setting that have a score on ``split``, one for each seed.
 
-    Rows of other data files or other biLM weights under the same names are never averaged: the files at hand decide
-    which ones count (those that ``data.root`` and ``bilm.path`` name), else the newest row.
+    Rows of different data files or biLM weights are never averaged, even under the same names. The files that
+    ``data.root`` and ``bilm.path`` name decide which rows count; without them, the newest row does.
 
     Args:
         rows: that were read.
@@ -119,7 +110,7 @@ def find_cell(
         seeds: that are wanted, or the members of an ensemble.
         ensemble: whether one row of an ensemble is wanted.
         paper: the paper's value.
-        bilm: digest of the biLM, where it is known from elsewhere and its files may be gone.
+        bilm: digest of the biLM, if it is known although its files may be gone.
 
     Raises:
         UserError: if a folder that the setting names is not there, and if the rows are of different metrics.
@@ -130,7 +121,7 @@ def find_cell(
     else:
         candidates = [row for row in asked if row.ensemble is None and row.seed in seeds]
     candidates.sort(key=moment)
-    data, bilm = data_at_hand(setting), bilm or bilm_at_hand(setting)
+    data, bilm = digest_data(setting), bilm or digest_bilm(setting)
     kept = [row for row in candidates if _fits(data, data_digests(row, split)) and bilm in (None, inputs(row)[1])]
     kept = [row for row in kept if _read_the_same(row, kept[-1], split)]
     chosen = {row.seed or 0: row for row in kept}

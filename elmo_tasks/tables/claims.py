@@ -5,16 +5,13 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, replace
 
-from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
-from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.curves import curve_of
 from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
-from elmo_tasks.tables.measure import Choice, find, incomparable
+from elmo_tasks.tables.measure import Choice, FilledTable, Source, incomparable, named_tasks
 from elmo_tasks.tables.race import best_point, heats
 from elmo_tasks.tables.significance import FEWEST, Comparison, compare, corrected
-from elmo_tasks.tables.texts import holm_note, legend, marks_text, setting_note
+from elmo_tasks.tables.texts import holm_note, make_grid, marks_text
 
 REPRODUCED, NOT_REPRODUCED, NOT_ENOUGH = "reproduced", "not reproduced", "not enough data"
 NOT_TRAINED = "not enough training"
@@ -42,17 +39,16 @@ class Evidence:
     comparison: Comparison
 
 
-def weigh(part: Part, rows: Rows, choice: Choice, seeds: int) -> Evidence:
+def weigh(part: Part, source: Source, seeds: int) -> Evidence:
     """Compare the two sides of an inequality.
 
     Args:
         part: of the claim.
-        rows: that the evidence is taken from.
-        choice: of the command line, which may look at fewer seeds.
+        source: of the evidence; its command line may ask for fewer seeds.
         seeds: the declared number.
     """
-    high, cells_high = _values(part.high, rows, choice, seeds)
-    low, cells_low = _values(part.low, rows, choice, seeds)
+    high, cells_high = _values(part.high, source, seeds)
+    low, cells_low = _values(part.low, source, seeds)
     cells = cells_high + cells_low
     why = incomparable(*cells)
     return Evidence(part, high, low, cells, Comparison(None, why=why) if why else compare(high, low))
@@ -67,11 +63,11 @@ def correct(found: list[Evidence]) -> list[Evidence]:
 def verdict(evidence: Evidence, enough: int) -> str:
     """Whether a part of a claim is reproduced.
 
-    A difference with the claim's sign and a corrected p below 5 % reproduces it, one with the other sign does not. A
-    difference that is not beyond the seeds' spread does not either, if there are ``enough`` seeds; with fewer there is
-    not enough data. Where all seeds show the very same difference, such as three epochs, nothing can be tested, and
-    with ``enough`` of them the sign decides; so it does where nothing is trained and one run is all there is. Nothing
-    is decided by runs that had not converged.
+    With a corrected p below 5 %, a difference in the direction of the claim reproduces it, and one in the other
+    direction does not. A difference that is not significant does not reproduce it either if there are ``enough``
+    seeds; with fewer there is not enough data. Where all seeds show exactly the same difference, such as three epochs,
+    there is nothing to test, and with ``enough`` seeds the direction decides. It also does where nothing is trained, so
+    that one run is all there is. Runs that had not converged decide nothing.
     """
     if not any(cell.setting.trains for cell in evidence.cells):
         enough = 1
@@ -98,11 +94,11 @@ def together(verdicts: list[str]) -> str:
     return REPRODUCED if verdicts else NOT_ENOUGH
 
 
-def _values(quantity: Quantity, rows: Rows, choice: Choice, seeds: int) -> tuple[dict[int, float], tuple[Cell, ...]]:
+def _values(quantity: Quantity, source: Source, seeds: int) -> tuple[dict[int, float], tuple[Cell, ...]]:
     """A quantity by seed, and the cells that it comes from."""
 
     def cell_for(score: Score) -> Cell:
-        return find(rows, choice, score.overrides, split=score.split, seeds=seeds)
+        return source.find(score.overrides, split=score.split, seeds=seeds)
 
     if isinstance(quantity, Score):
         cell = cell_for(quantity)
@@ -113,34 +109,33 @@ def _values(quantity: Quantity, rows: Rows, choice: Choice, seeds: int) -> tuple
         return {seed: one.values[seed] - other.values[seed] for seed in shared}, (one, other)
     if isinstance(quantity, BestEpoch):
         cell = cell_for(quantity.of)
-        return {seed: float(best_point(row).epoch) for seed, row in cell.rows.items() if curve_of(row)}, (cell,)
+        return {seed: float(best_point(row).epoch) for seed, row in cell.rows.items() if row.curve}, (cell,)
     assert isinstance(quantity, PassingEpoch)
     elmo, baseline = cell_for(quantity.of), cell_for(quantity.best_of)
     passed = {
-        seed: heat.passed.epoch if heat.passed else curve_of(elmo.rows[seed])[-1].epoch + 1  # at the earliest
+        seed: heat.passed.epoch if heat.passed else elmo.rows[seed].curve[-1].epoch + 1  # at the earliest
         for seed, heat in heats(baseline, elmo).items()
     }
     return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
 
 
-def fill_claims(claims: Claims, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
+def fill_claims(claims: Claims, source: Source) -> FilledTable:
     """Cells of a list of claims, and its table with evidence and verdicts."""
-    parts = [(n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, choice)]
-    judged = correct([weigh(part, rows, choice, claims.seeds) for _, part in parts])
+    parts = [(n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, source.choice)]
+    judged = correct([weigh(part, source, claims.seeds) for _, part in parts])
     lines, cells = [], [cell for evidence in judged for cell in evidence.cells]
     for n, claim in enumerate(claims.claims):
         found = [evidence for (claim_index, _), evidence in zip(parts, judged, strict=True) if claim_index == n]
-        beside = [weigh(part, rows, choice, claims.seeds) for part in claim.beside if _chosen(part, choice)]
+        beside = [weigh(part, source, claims.seeds) for part in claim.beside if _chosen(part, source.choice)]
         cells += [cell for evidence in beside for cell in evidence.cells]
         if found or beside:  # else of another task than those that were chosen
             lines += _claim_lines(n + 1, claim.says, found, beside, claims.seeds)
-    notes = [
-        setting_note(cells),
+    first = [
         f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
         holm_note(evidence.comparison for evidence in judged),
     ]
-    notes += [*claims.notes, *legend(cells), *rows.notes()]
-    return cells, Section(Grid(claims.title, ["", "the paper", "ours", "verdict"], lines, notes))
+    header = ["", "the paper", "ours", "verdict"]
+    return FilledTable(cells, Section(make_grid(source, claims, cells, header, lines, first=first)))
 
 
 def _claim_lines(number: int, says: str, found: list[Evidence], beside: list[Evidence], seeds: int) -> list[list[str]]:
@@ -155,16 +150,9 @@ def _claim_lines(number: int, says: str, found: list[Evidence], beside: list[Evi
 
 
 def _chosen(part: Part, choice: Choice) -> bool:
-    return not choice.tasks or any(
-        f"task={task}" in overrides for overrides in _overrides(part) for task in choice.tasks
-    )
-
-
-def _overrides(part: Part) -> list[tuple[str, ...]]:
-    scores: list[Score] = []
-    for side in (part.high, part.low):
-        scores += [side] if isinstance(side, Score) else [x for x in vars(side).values() if isinstance(x, Score)]
-    return [score.overrides for score in scores]
+    sides = [part.high, part.low]
+    scores = [x for side in sides for x in (side, *vars(side).values()) if isinstance(x, Score)]
+    return not choice.tasks or any(choice.tasks & {*named_tasks(score.overrides)} for score in scores)
 
 
 def _text(evidence: Evidence) -> str:

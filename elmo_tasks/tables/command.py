@@ -11,8 +11,9 @@ from elmo_tasks.errors import UserError, end_quietly
 from elmo_tasks.render.output import write
 from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
-from elmo_tasks.tables.fill import FilledTable, fill
+from elmo_tasks.tables.fill import fill
 from elmo_tasks.tables.jobs import run_jobs
+from elmo_tasks.tables.measure import FilledTable
 from elmo_tasks.tables.plan import Job, plan
 from elmo_tasks.tables.request import Request, read_request, refuse_declared
 from elmo_tasks.tables.settings import NO_ROOT
@@ -50,7 +51,8 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
         return 0
     if request.run:
         rows, filled, jobs = _run_all(declarations, jobs, request)
-    write([one.section for one in filled], rows, request.wanted)
+    title = "The paper's tables, from rows"
+    write([one.section for one in filled], rows, request.output, name=request.name, title=title, block="tables")
     return 1 if request.run and jobs else 0
 
 
@@ -75,7 +77,7 @@ def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows
 def _run_all(
     declarations: tuple[Declaration, ...], jobs: list[Job], request: Request
 ) -> tuple[Rows, list[FilledTable], list[Job]]:
-    """Run the jobs, and those that can be planned only when others have ended; each is tried once."""
+    """Run the jobs, then those that can only be planned when others have ended; each is tried once."""
     tried = list[Job]()
     while True:
         _run([job for job in jobs if job not in tried], request)
@@ -89,7 +91,7 @@ def _run(jobs: list[Job], request: Request) -> None:
     """Run some jobs.
 
     Raises:
-        UserError: if it was not said where the data are.
+        UserError: if data.root is not set.
     """
     if not jobs:
         print("nothing is missing\n")

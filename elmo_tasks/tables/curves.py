@@ -1,20 +1,14 @@
-"""Numbers of figures, from filled tables and from training curves; ``render/series.py`` has panels and points."""
+"""The numbers of a figure (``render/series.py``), from filled tables and from training curves."""
 
 from __future__ import annotations
 
-from elmo_tasks.render.series import Curve, Pair, Panel, Point, gap, point
-from elmo_tasks.rows.parts import CurvePoint
+from elmo_tasks.render.series import Curve, Pair, Panel, Point, gap, make_pair, point
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.measure import MeasuredTable
 
 
-def curve_of(row: Row) -> tuple[CurvePoint, ...]:
-    """The dev scorings of a run, in order; none where nothing was trained."""
-    return () if row.training is None else row.training.curve
-
-
-def panels_of(measured: MeasuredTable) -> list[Panel]:
+def make_panels(measured: MeasuredTable) -> list[Panel]:
     """A panel for each group of lines with a place on the axis, in it a curve for each column of scores."""
     panels = []
     for group in dict.fromkeys(line.curve for line in measured.lines if line.x is not None):
@@ -31,15 +25,15 @@ def panels_of(measured: MeasuredTable) -> list[Panel]:
     return panels
 
 
-def pairs_of(measured: MeasuredTable) -> list[Pair]:
+def make_pairs(measured: MeasuredTable) -> list[Pair]:
     """Both ends of the first gain of each line whose two cells may be compared."""
     (gain, *_) = measured.table.gains()
     pairs = []
     for line in measured.lines:
         over, of = measured.cells[line.label, gain.over], measured.cells[line.label, gain.of]
         if measured.gain(line, gain) is not None:
-            baseline, elmo = (point(0, [*cell.values.values()]) for cell in (over, of))
-            pairs.append(Pair(line.label, baseline, elmo, over.rising or of.rising))
+            rising = over.rising or of.rising
+            pairs.append(make_pair(line.label, over.values.values(), of.values.values(), rising=rising))
     return pairs
 
 
@@ -62,7 +56,7 @@ def training_panels(title: str, cells: dict[str, Cell]) -> list[Panel]:
 
 def mean_curve(rows: list[Row]) -> list[Point]:
     """Mean dev score at the end of each epoch that all runs reached: patience ends some runs sooner than others."""
-    runs = [{p.epoch: p.dev[row.metric.name] for p in curve_of(row)} for row in rows if curve_of(row)]
+    runs = [{p.epoch: p.dev[row.metric.name] for p in row.curve} for row in rows if row.curve]
     if not runs:
         return []
     return [point(epoch, [run[epoch] for run in runs]) for epoch in sorted(set.intersection(*map(set, runs)))]

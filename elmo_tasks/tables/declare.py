@@ -1,8 +1,8 @@
-"""What a table of the paper is made of: settings of the configuration, not numbers."""
+"""Declarations of the paper's tables and figures: they name settings of the configuration, and hold no numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.tables.declare_claims import Claims
@@ -10,13 +10,13 @@ from elmo_tasks.tables.declare_claims import Claims
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table: a task, or a task with one more value set.
+    """A line of a table: a setting, to which each column adds its own values.
 
     Args:
         label: as printed.
-        overrides: of the configuration, ``("task=snli",)``.
-        paper: this line's section in the table's section of ``paper.yaml``.
-        split: where it is another one than the table's.
+        overrides: of the configuration, such as ``("task=snli",)``.
+        paper: this line's section within the table's section of ``paper.yaml``.
+        split: of this line, where it differs from the table's.
         members: seeds of an ensemble, for a column of ensembles.
         x: the place on the horizontal axis, where lines make a curve.
         curve: the name of that curve.
@@ -56,7 +56,7 @@ class Gain:
         label: as printed.
         of: label of the column that is to be better.
         over: label of the column that it is compared with.
-        relative: percent of the error that is gone (of 100 minus the score) instead of points.
+        relative: the reduction of the error (100 minus the score) in percent, instead of points.
         paper: as in :class:`Column`.
     """
 
@@ -76,30 +76,40 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Lines by columns of scores.
+class Declared:
+    """What all tables and figures declare.
 
     Args:
-        title: of the table.
+        title: printed above it.
         lines: see :class:`Line`.
-        columns: see :class:`Column`, :class:`Gain`, :class:`Quote`.
-        split: ``dev`` or ``test``.
-        paper: its section in ``paper.yaml``; empty where the paper has no such table.
-        seeds: how many; the seeds 1, 2, ...
-        compare: pairs of column labels whose difference is tested, beside those of the gains.
-        notes: to be printed below it.
-        axis: what the lines' x is, where they make curves: ``share`` (percent) or ``lambda``.
-        chart: whether the first gain is drawn as a chart of its two columns.
+        paper: its section in ``paper.yaml``; empty where the paper prints no such numbers.
+        seeds: how many seeds each setting has: 1, 2, ...
+        notes: printed below it.
     """
 
     title: str
     lines: tuple[Line, ...]
-    columns: tuple[Column | Gain | Quote, ...]
-    split: Split = "dev"
+    _: KW_ONLY
     paper: str = ""
     seeds: int = 5
-    compare: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table(Declared):
+    """Lines by columns of scores.
+
+    Args:
+        columns: see :class:`Column`, :class:`Gain`, :class:`Quote`.
+        split: ``dev`` or ``test``.
+        compare: pairs of column labels whose difference is tested, beside those of the gains.
+        axis: what the lines' x is, where they make curves: ``share`` (percent) or ``lambda``.
+        chart: whether the first gain is drawn as a chart of its two columns.
+    """
+
+    columns: tuple[Column | Gain | Quote, ...]
+    split: Split = "dev"
+    compare: tuple[tuple[str, str], ...] = ()
     axis: str = ""
     chart: bool = False
 
@@ -113,83 +123,45 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(Declared):
     """How many epochs it takes one setting to pass another's best dev score (figure 1a of the paper).
 
     Args:
-        title: of the figure.
-        lines: tasks.
         baseline: whose best dev score is to be passed.
         elmo: which has to pass it.
-        paper: section of the values in ``paper.yaml``; a line's own is below it.
-        seeds: as in :class:`Table`.
-        notes: to be printed below it.
     """
 
-    title: str
-    lines: tuple[Line, ...]
     baseline: Column
     elmo: Column
-    paper: str = ""
-    seeds: int = 5
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Weights:
-    """What the mixes learned, by task and place (figure 2 of the paper).
-
-    Args:
-        title: of the figure.
-        lines: settings with ELMo.
-        hatched_below: key in ``paper.yaml`` of the weight below which a field is hatched.
-        speckled_above: key of the weight above which it is speckled.
-        seeds: as in :class:`Table`.
-        notes: to be printed below it.
-    """
-
-    title: str
-    lines: tuple[Line, ...]
-    hatched_below: str
-    speckled_above: str
-    seeds: int = 5
-    notes: tuple[str, ...] = ()
+class Weights(Declared):
+    """What the mixes learned, by task and place (figure 2 of the paper)."""
 
 
 @dataclass(frozen=True)
-class FineTuning:
+class FineTuning(Declared):
     """What one epoch on a task's training text does for a biLM and then for the task (table 7 of the supplement).
 
+    The biLM is fine-tuned once, with seed 1. ``paper`` is the section of the perplexities ``before`` and ``after``.
+
     Args:
-        title: of the table.
-        lines: tasks; ``paper`` is their section of the perplexities.
         start: the biLM that is fine-tuned, as ``task.lm.init`` takes it.
-        paper: section of the perplexities ``before`` and ``after`` in ``paper.yaml``.
-        seeds: of the task; the biLM is fine-tuned once, with seed 1.
-        notes: to be printed below it.
     """
 
-    title: str
-    lines: tuple[Line, ...]
     start: str
-    paper: str
-    seeds: int = 5
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Everything:
-    """All that some rows measured, whatever it is: one section of a report.
+    """One section of a report: all that some rows measured of one kind.
 
     Args:
-        part: a key of ``everything.PARTS``.
+        title: a key of ``everything.PARTS``.
     """
 
-    part: str
-
-    @property
-    def title(self) -> str:
-        return self.part
+    title: str
 
 
 Declaration = Table | Race | Weights | FineTuning | Claims | Everything

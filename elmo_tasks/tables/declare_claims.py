@@ -1,4 +1,4 @@
-"""What a claim of the paper is made of: inequalities between quantities of settings."""
+"""Declarations of the paper's claims: inequalities between quantities that are measured on settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """What one setting is above another with the same seed."""
+    """How much higher one setting scores than another with the same seed."""
 
     of: Score
     over: Score
@@ -32,7 +32,7 @@ class BestEpoch:
 
 @dataclass(frozen=True)
 class PassingEpoch:
-    """The first epoch at which a setting is above another one's best dev score with the same seed."""
+    """The first epoch in which a setting exceeds the best dev score of another with the same seed."""
 
     of: Score
     best_of: Score
@@ -57,8 +57,8 @@ class Claim:
     Args:
         says: the statement, in our words.
         parts: inequalities.
-        beside: inequalities that are shown and have no part in the verdict, such as those of an exception that the
-            paper makes: that two settings are equal is not shown by a test that finds no difference.
+        beside: inequalities that are shown without a verdict, such as those of an exception that the paper makes: a
+            test that finds no difference does not show that two settings are equal.
     """
 
     says: str

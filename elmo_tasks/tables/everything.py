@@ -1,4 +1,4 @@
-"""The sections of a report: everything that the rows measured."""
+"""The sections of a report: everything that was measured."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, average_mix, groups, inputs, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
 from elmo_tasks.tables.curves import mean_curve
-from elmo_tasks.tables.declare import Everything
-from elmo_tasks.tables.defaults import other_keys
 from elmo_tasks.tables.gains import fill_gains
-from elmo_tasks.tables.panels import dev_scores, keys_text, panels, placement, trained_groups
+from elmo_tasks.tables.panels import keys_text, panels, trained_groups
+from elmo_tasks.tables.settings import other_keys
 
 HEADER = ["task", "data", "scale", "training items", "ELMo", "other keys"]
-
-
-def fill_everything(declared: Everything, rows: Rows) -> Section:
-    """One section of a report."""
-    return PARTS[declared.part](rows)
 
 
 def scores(rows: Rows) -> Section:
@@ -99,7 +93,7 @@ def shares(rows: Rows) -> Section:
     def points(members: list[Group]) -> list[Point]:
         trains = [group.first.data.items["train"] for group in members]
         shares = [100 * train.used / train.original for train in trains]
-        return sorted((point(x, dev_scores(g)) for x, g in zip(shares, members, strict=True)), key=_x)
+        return sorted((point(x, g.dev_scores) for x, g in zip(shares, members, strict=True)), key=_x)
 
     found = panels(trained_groups(rows), points, "data.fraction")
     return Section(Grid("Shares: dev score against the share of the training items"), tuple(found), "share")
@@ -110,9 +104,9 @@ def lambdas(rows: Rows) -> Section:
     learned = [group for group in trained_groups(rows) if group.setting.get("elmo.mix", "scalar") == "scalar"]
 
     def points(members: list[Group]) -> list[Point]:
-        if placement(members[0]) == "none":
+        if members[0].placement == "none":
             return []
-        return sorted((point(group.setting["elmo.lambda"], dev_scores(group)) for group in members), key=_x)
+        return sorted((point(group.setting["elmo.lambda"], group.dev_scores) for group in members), key=_x)
 
     found = panels(learned, points, "elmo.lambda", repeat_baseline=True)
     return Section(Grid("Lambda: dev score against the penalty on the layer scalars"), tuple(found), "lambda")
@@ -129,11 +123,12 @@ PARTS: dict[str, Callable[[Rows], Section]] = {
     "scores": scores,
     "shares": shares,
     "lambdas": lambdas,
-    "epochs": epochs,
     "weights": weights,
+    "epochs": epochs,
     "layers": layers,
     "perplexities": perplexities,
 }
+"""The sections of a report, in their order."""
 
 
 def _x(p: Point) -> float:
@@ -145,7 +140,7 @@ def _tasks(rows: Rows) -> list[Group]:
 
 
 def _short_names(shown: list[list[str]]) -> list[str]:
-    """As much of each line's columns as tells it from the others."""
+    """As few columns of each line as distinguish it from the others."""
     names = [cells[0] for cells in shown]
     for columns in ((0, 1), (0, 4), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
         clash = {name for name in names if names.count(name) > 1}
@@ -170,7 +165,7 @@ def _training(group: Group, rows: Rows) -> str:
 
 
 def _shown(found: list[Group]) -> list[list[str]]:
-    """The columns of :data:`HEADER`; lines that would be equal have digests of what they read."""
+    """The columns of :data:`HEADER`; lines that would be equal show the digests of their inputs."""
     shown = []
     for group in found:
         row = group.first

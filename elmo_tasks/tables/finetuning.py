@@ -5,33 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
-from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import FineTuning, Line
-from elmo_tasks.tables.measure import Choice, compare_cells, find, paper_value, shown, tasks_of
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.measure import FilledTable, Source, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.significance import Comparison, corrected
-from elmo_tasks.tables.texts import beside, cell_text, holm_note, legend, marks_text, setting_note
+from elmo_tasks.tables.texts import beside, cell_text, holm_note, make_grid, marks_text
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
 
-def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
+def fill_finetuning(declared: FineTuning, source: Source) -> FilledTable:
     """Cells and table of a fine-tuning.
 
     A task's runs with the fine-tuned biLM name its folder, so that they can be planned once it has been trained and
     its files are there.
     """
     lines, cells, tests = [], list[Cell](), dict[str, Comparison]()
-    for line in shown(declared.lines, choice):
-        (task,) = tasks_of(line.overrides)
+    for line in source.shown(declared.lines):
+        (task,) = named_tasks(line.overrides)
         overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
-        lm = find_cell(rows, setting((*choice.overrides, *overrides)), split="dev", seeds=(1,))
-        before = find(rows, choice, line.overrides, split="dev", seeds=declared.seeds)
-        after = _after(line, task, lm.rows.get(1), rows, choice, declared.seeds)
+        lm = find_cell(source.rows, source.setting(overrides), split="dev", seeds=(1,))
+        before = source.find(line.overrides, split="dev", seeds=declared.seeds)
+        after = _after(line, task, lm.rows.get(1), source, declared.seeds)
         if after is not None and after.missing and not Path(after.setting.config["bilm"]["path"]).is_dir():
             lm = replace(lm, needs_weights=True)
         asked = [] if after is None or lm.needs_weights else [after]
@@ -39,27 +36,23 @@ def fill_finetuning(declared: FineTuning, rows: Rows, choice: Choice) -> tuple[l
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         if after is not None and after.rows and before.rows:
             tests[line.label] = _comparison(before, after)
-    notes = [
-        setting_note(cell for cell in cells if cell.setting.kind != "language_model"),
+    first = [
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
         "score of the task on its development set, mean ± standard deviation over seeds (how many)",
     ]
     compared = corrected([*tests.values()])
-    notes += [
-        *declared.notes,
-        *(f"{label}, after against before: {c}" for label, c in zip(tests, compared, strict=True)),
-    ]
-    notes += [holm_note(compared)] if any(comparison.p is not None for comparison in compared) else []
-    return cells, Section(Grid(declared.title, HEADER, lines, [*notes, *legend(cells), *rows.notes()]))
+    last = [f"{label}, after against before: {one}" for label, one in zip(tests, compared, strict=True)]
+    last += [holm_note(compared)] if any(comparison.p is not None for comparison in compared) else []
+    return FilledTable(cells, Section(make_grid(source, declared, cells, HEADER, lines, first=first, last=last)))
 
 
-def _after(line: Line, task: str, tuned: Row | None, rows: Rows, choice: Choice, seeds: int) -> Cell | None:
+def _after(line: Line, task: str, tuned: Row | None, source: Source, seeds: int) -> Cell | None:
     """The task's runs with the biLM that a run exported."""
     if tuned is None or tuned.language_model is None:
         return None
     exported = tuned.language_model.exported
     overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", f"bilm.path={exported.folder}")
-    return find(rows, choice, (*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
+    return source.find((*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
 
 
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:

@@ -1,4 +1,4 @@
-"""What ELMo brings to each task: the setting closest to the task's defaults beside its baseline."""
+"""The gain of ELMo on each task: the setting closest to the task's defaults, compared with its baseline."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
-from elmo_tasks.render.series import Pair, point
+from elmo_tasks.render.series import Pair, make_pair
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
-from elmo_tasks.tables.defaults import distance
-from elmo_tasks.tables.panels import frame_key, placement, trained_groups
+from elmo_tasks.tables.panels import frame_key, trained_groups
+from elmo_tasks.tables.settings import distance
 from elmo_tasks.tables.significance import Comparison, compare, corrected
 
 HEADER = ["task", "data", "scale", "training items", "split", "seeds", "metric"]
@@ -64,8 +64,8 @@ def find_arms(rows: Rows) -> list[Arms]:
             frames[frame_key(group)].append(group)
     found: dict[tuple[str, ...], Arms] = {}
     for frame in sorted(frames.values(), key=lambda members: min(map(distance, members))):
-        baseline = next((group for group in frame if placement(group) == "none"), None)
-        plugged = sorted((group for group in frame if placement(group) != "none"), key=distance)
+        baseline = next((group for group in frame if group.placement == "none"), None)
+        plugged = sorted((group for group in frame if group.placement != "none"), key=distance)
         if baseline is not None and plugged:
             arms = (baseline, plugged[0])
             row = baseline.first
@@ -96,8 +96,12 @@ def _pairs(found: list[Arms]) -> list[Pair]:
     """Named by the task, and by data and scale where there are several."""
     names = [(one.elmo.first.task, one.elmo.first.data.name, one.elmo.first.scale) for one in found]
     told = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
-    pairs = []
-    for name, one in zip(names, found, strict=True):
-        baseline, elmo = (point(0, [*one.scores(group).values()]) for group in (one.baseline, one.elmo))
-        pairs.append(Pair(", ".join(name[k] for k in told), baseline, elmo, one.rising))
-    return pairs
+    return [
+        make_pair(
+            ", ".join(name[k] for k in told),
+            one.scores(one.baseline).values(),
+            one.scores(one.elmo).values(),
+            rising=one.rising,
+        )
+        for name, one in zip(names, found, strict=True)
+    ]

@@ -15,7 +15,7 @@ from types import FrameType
 from elmo_tasks.tables.plan import Job
 
 PROGRAM = (sys.executable, "-m", "elmo_tasks.cli.run")
-_PAUSE = 0.1  # seconds between two looks at the processes
+_PAUSE = 0.1  # seconds between two checks of the processes
 
 
 @dataclass
@@ -32,7 +32,7 @@ def run_jobs(
     """Run all jobs; one that fails does not stop the others.
 
     A run that was killed leaves no row; run again, it is resumed where its state was last saved, so that ending this
-    process loses nothing. Ctrl-C and SIGTERM end its runs too; after SIGKILL they go on by themselves.
+    process loses nothing. Ctrl-C and SIGTERM end its runs too; after SIGKILL they keep running by themselves.
 
     Args:
         jobs: from :func:`~elmo_tasks.tables.plan.plan`; ensembles start when all the others have ended.
@@ -78,13 +78,13 @@ def _report(one: _Running, *, done: int, n: int) -> None:
         print(f"[{done}/{n}] {one.job.name}: {seconds}", flush=True)
         return
     lines = [line for line in one.log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    said = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "no output")
-    print(f"[{done}/{n}] {one.job.name}: failed after {seconds}: {said} (see {one.log})", flush=True)
+    reason = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "no output")
+    print(f"[{done}/{n}] {one.job.name}: failed after {seconds}: {reason} (see {one.log})", flush=True)
 
 
 @contextmanager
 def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the processes that are running, then this one."""
+    """End the running processes, then this one, on SIGTERM and Ctrl-C."""
 
     def end(number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.render.figures import AXES
+from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.tables.cells import Cell, find_cell
-from elmo_tasks.tables.declare import Column, Gain, Line, Table
+from elmo_tasks.tables.declare import Gain, Line, Table
 from elmo_tasks.tables.paper import Value, value
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.settings import Setting, setting
 from elmo_tasks.tables.significance import Comparison, compare
 
 
@@ -28,6 +29,64 @@ class Choice:
     overrides: tuple[str, ...] = ()
     seeds: int | None = None
     tasks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where cells come from: the rows that were read, and what the command line says of all cells."""
+
+    rows: Rows
+    choice: Choice
+
+    def setting(self, overrides: tuple[str, ...]) -> Setting:
+        """The setting of a declaration's overrides.
+
+        Raises:
+            UserError: for an unknown key or value of the configuration.
+        """
+        return setting((*self.choice.overrides, *overrides))
+
+    def shown(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        """The lines of the chosen tasks."""
+        tasks = self.choice.tasks
+        return tuple(line for line in lines if not tasks or tasks & {*named_tasks(line.overrides)})
+
+    def find(
+        self,
+        overrides: tuple[str, ...],
+        *,
+        split: Split,
+        seeds: int,
+        ensemble: bool = False,
+        paper: Value | None = None,
+        bilm: str | None = None,
+    ) -> Cell:
+        """The cell of a setting; a number of seeds (or members) on the command line replaces the declared one.
+
+        A setting in which nothing is trained, such as the nearest sense means, is deterministic: one seed is all.
+
+        Raises:
+            UserError: for an unknown key or value of the configuration, and for an ensemble of one.
+        """
+        n = self.choice.seeds or seeds
+        if ensemble and n < 2:
+            raise UserError(f"seeds={n}: an ensemble has two or more members")
+        asked = self.setting(overrides)
+        chosen = tuple(range(1, n + 1)) if asked.trains else (1,)
+        return find_cell(self.rows, asked, split=split, seeds=chosen, ensemble=ensemble, paper=paper, bilm=bilm)
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """What the rows say of a declaration.
+
+    Args:
+        cells: every setting that it asks for.
+        section: its table and the numbers of its figure.
+    """
+
+    cells: list[Cell]
+    section: Section
 
 
 @dataclass(frozen=True)
@@ -66,7 +125,7 @@ def compare_cells(of: Cell, over: Cell, *, other_bilm: bool = False) -> Comparis
 
 
 def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
-    """Why the rows of some cells must not be compared; nothing if they may.
+    """Why the rows of some cells must not be compared; empty if they may.
 
     Args:
         cells: those without rows, and those without a biLM, do not count.
@@ -84,7 +143,7 @@ def same_data(*cells: Cell) -> bool:
     return len({cell.data_digests for cell in cells if cell.rows}) < 2
 
 
-def measure(table: Table, rows: Rows, choice: Choice) -> MeasuredTable:
+def measure(table: Table, source: Source) -> MeasuredTable:
     """Find the cells of a table.
 
     Raises:
@@ -92,62 +151,24 @@ def measure(table: Table, rows: Rows, choice: Choice) -> MeasuredTable:
             there.
     """
     _check(table)
-    lines = shown(table.lines, choice)
+    lines = source.shown(table.lines)
     cells = {
-        (line.label, column.label): _cell(table, line, column, rows, choice)
+        (line.label, column.label): source.find(
+            (*line.overrides, *column.overrides),
+            split=line.split or table.split,
+            seeds=line.members if column.ensemble else table.seeds,
+            ensemble=column.ensemble,
+            paper=paper_value(table.paper, line, column.paper),
+        )
         for line in lines
         for column in table.scores()
     }
     return MeasuredTable(table, lines, cells)
 
 
-def shown(lines: tuple[Line, ...], choice: Choice) -> tuple[Line, ...]:
-    """The lines of the chosen tasks."""
-    return tuple(line for line in lines if not choice.tasks or choice.tasks & {*tasks_of(line.overrides)})
-
-
-def find(
-    rows: Rows,
-    choice: Choice,
-    overrides: tuple[str, ...],
-    *,
-    split: Split,
-    seeds: int,
-    ensemble: bool = False,
-    paper: Value | None = None,
-    bilm: str | None = None,
-) -> Cell:
-    """The cell of a setting; a number of seeds (or members) on the command line replaces the declared one.
-
-    A setting in which nothing is trained, such as the nearest sense means, is deterministic: one seed is all.
-
-    Raises:
-        UserError: for an unknown key or value of the configuration, and for an ensemble of one.
-    """
-    n = choice.seeds or seeds
-    if ensemble and n < 2:
-        raise UserError(f"seeds={n}: an ensemble has two or more members")
-    asked = setting((*choice.overrides, *overrides))
-    if not asked.trains:
-        n = 1
-    return find_cell(rows, asked, split=split, seeds=tuple(range(1, n + 1)), ensemble=ensemble, paper=paper, bilm=bilm)
-
-
 def paper_value(section: str, line: Line, key: str) -> Value | None:
     """The paper's value under a section, a line and a key, if all three are named."""
     return value(f"{section}.{line.paper}.{key}") if section and line.paper and key else None
-
-
-def _cell(table: Table, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:
-    return find(
-        rows,
-        choice,
-        (*line.overrides, *column.overrides),
-        split=line.split or table.split,
-        seeds=line.members if column.ensemble else table.seeds,
-        ensemble=column.ensemble,
-        paper=paper_value(table.paper, line, column.paper),
-    )
 
 
 def _check(table: Table) -> None:
@@ -163,6 +184,6 @@ def _check(table: Table) -> None:
                 raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
 
 
-def tasks_of(overrides: tuple[str, ...]) -> list[str]:
+def named_tasks(overrides: tuple[str, ...]) -> list[str]:
     """The tasks that overrides name."""
     return [text.removeprefix("task=") for text in overrides if text.startswith("task=")]

@@ -1,4 +1,4 @@
-"""Figures of whatever was measured: panels of one task, data and model each, whose curves differ in ELMo alone."""
+"""Figures of everything that was measured: the curves of a panel differ in ELMo alone, not in task, data or model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import Group, inputs
 from elmo_tasks.rows.grouping import groups as find_groups
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.rows.settings import differing, fingerprint
 
 ELMO = ("elmo.", "bilm.")
@@ -33,15 +34,17 @@ def panels(groups: Iterable[Group], points: Curves, axis: str = "", *, repeat_ba
     if repeat_baseline:
         kept = [(members, [*_repeated(members, found), *found]) for members, found in kept]
     titles = _titles([members[0] for members, _ in kept], axis)
-    made = [
-        Panel(title, members[0].first.metric.name, found, describe.tags(members[0].first) | {"placement": ""})
-        for title, (members, found) in zip(titles, kept, strict=True)
-    ]
-    return [Panel(p.title, p.metric, p.curves, {k: v for k, v in p.tags.items() if v}) for p in made]
+    return [_panel(title, members[0].first, found) for title, (members, found) in zip(titles, kept, strict=True)]
+
+
+def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
+    tags = describe.tags(row)
+    del tags["placement"]  # a panel has all of them
+    return Panel(title, row.metric.name, curves, tags)
 
 
 def frame_key(group: Group, axis: str = "") -> str:
-    """What runs must share to be compared: everything but ELMo, the biLM and the axis."""
+    """A key that runs must share to be compared: everything but ELMo, the biLM and the axis."""
     rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key != axis}
     return fingerprint([group.first.task, rest, group.first.data.digest, group.first.metric.name])
 
@@ -49,16 +52,6 @@ def frame_key(group: Group, axis: str = "") -> str:
 def trained_groups(rows: Rows) -> list[Group]:
     """Groups of runs of a task model of their own: no ensembles, no language models, no probe without training."""
     return find_groups(row for row in rows.finished if row.kind == "supervised")
-
-
-def dev_scores(group: Group) -> list[float]:
-    """The dev score of each seed."""
-    return group.scores("dev", group.first.metric.name)
-
-
-def placement(group: Group) -> str:
-    """Where ELMo enters."""
-    return "none" if group.first.elmo is None else group.first.elmo.placement
 
 
 def keys_text(keys: dict[str, Any]) -> str:
@@ -71,28 +64,28 @@ def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
     for group in members:
         elmo = {key: value for key, value in group.setting.items() if key.startswith(ELMO) and key != axis}
         lines[fingerprint([elmo, inputs(group.first)[1:]])].append(group)
-    ordered = sorted(lines.values(), key=lambda line: ["none", "input", "output", "both"].index(placement(line[0])))
+    ordered = sorted(lines.values(), key=lambda line: ["none", "input", "output", "both"].index(line[0].placement))
     drawn = [(line[0], at) for line in ordered if len(at := points(line)) > (1 if axis else 0)]
     names = _names([group for group, _ in drawn], axis)
-    return [Curve(name, placement(group), at) for name, (group, at) in zip(names, drawn, strict=True)]
+    return [Curve(name, group.placement, at) for name, (group, at) in zip(names, drawn, strict=True)]
 
 
 def _names(groups: list[Group], axis: str) -> list[str]:
-    """Where ELMo enters; where two curves are equal in this, the keys in which they differ, or the biLM's digest."""
-    places = ["baseline" if placement(group) == "none" else placement(group) for group in groups]
+    """Placements; curves of the same placement also show the keys in which they differ, or the biLM's digest."""
+    places = ["baseline" if group.placement == "none" else group.placement for group in groups]
     digests = [f"biLM {str(inputs(group.first)[1])[:4]}" for group in groups]
     return _told_apart(places, groups, digests, lambda key: key.startswith(ELMO) and key != axis)
 
 
 def _repeated(members: list[Group], found: list[Curve]) -> list[Curve]:
     """The baseline at every x of the other curves."""
-    baseline = next((group for group in members if placement(group) == "none"), None)
+    baseline = next((group for group in members if group.placement == "none"), None)
     xs = sorted({p.x for curve in found for p in curve.points})
-    return [] if baseline is None else [Curve("baseline", "none", [point(x, dev_scores(baseline)) for x in xs])]
+    return [] if baseline is None else [Curve("baseline", "none", [point(x, baseline.dev_scores) for x in xs])]
 
 
 def _titles(groups: list[Group], axis: str) -> list[str]:
-    """Task, data and items; where two are equal, the keys in which they differ, or the digest of the data."""
+    """Task, data and items; equal titles also show the keys in which they differ, or the digest of the data."""
     titles = [f"{group.first.task}, {group.first.data.name}" for group in groups]
     if axis != "data.fraction":
         titles = [f"{title}, {describe.items(group.first)} items" for title, group in zip(titles, groups, strict=True)]

@@ -23,8 +23,8 @@ class Value:
     Args:
         v: the number.
         sd: its standard deviation over seeds, where printed.
-        verified: whether a copy of the paper, or a source by its authors, was seen to show it.
-        system: whose score it is, for the previous best.
+        verified: whether a copy of the paper, or a source by its authors, shows it.
+        system: the system with the previous best score.
     """
 
     v: float

@@ -10,12 +10,12 @@ from pathlib import Path
 from elmo_tasks.configuration.identity import slug
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.tables.at_hand import bundled_at_hand
 from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.digests import digest_bundled
 from elmo_tasks.tables.settings import Setting
 
 PROGRAM = ("python", "run.py") if (HOME / "run.py").is_file() else ("elmo-tasks", "run")
-"""How a person starts a run: in a clone, or with an installed package."""
+"""The command that starts a run: in a clone, or with an installed package."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Job:
         seeds: to be run (more than one with a launcher only), or the ensemble's members.
         ensemble: whether finished runs are averaged, and nothing is trained.
         test: whether the test set is to be scored too.
-        force: whether finished runs are repeated, since an ensemble needs their weights and these were deleted.
+        force: whether finished runs are repeated, because their weights are needed and were deleted.
     """
 
     setting: Setting
@@ -44,7 +44,7 @@ class Job:
         return f"{config['task']['name']}-{slug(config)}-{kind}{'-'.join(map(str, self.seeds))}-{self.setting.key}"
 
     def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
-        """What follows ``run.py``: with overrides that change no score, and those of a launcher of Hydra's."""
+        """The arguments of ``run.py``, with further overrides that change no score, and those of a Hydra launcher."""
         seeds = ",".join(map(str, self.seeds))
         which = f"ensemble=[{seeds}]" if self.ensemble else f"seed={seeds}"
         flags = [f"{flag}=true" for flag, holds in (("test", self.test), ("force", self.force)) if holds]
@@ -56,7 +56,7 @@ class Job:
 
 
 def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:
-    """What has to be run so that no seed of any cell is due; ensembles stand last, after their members.
+    """The runs that are due; ensembles come last, after their members.
 
     Args:
         cells: of one table or more; a run that several of them need is one job.
@@ -86,10 +86,10 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
 
 
 def due(cell: Cell) -> tuple[int, ...]:
-    """Seeds (0 for an ensemble) that have to be run: those without a row, and all of them if the rows are of weights
-    that were bundled under the biLM's name before.
+    """Seeds (0 for an ensemble) that have to be run: those without a row, and all of them if the rows are of an earlier
+    version of the bundled weights.
     """
-    if not cell.rows or bundled_at_hand(cell.setting) in (None, cell.bilm_digest):
+    if not cell.rows or digest_bundled(cell.setting) in (None, cell.bilm_digest):
         return cell.missing
     return (0,) if cell.ensemble else cell.seeds
 

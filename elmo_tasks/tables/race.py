@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import Panel
-from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import mean_text
 from elmo_tasks.rows.parts import CurvePoint
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.curves import curve_of, training_panels
-from elmo_tasks.tables.declare import Column, Line, Race
-from elmo_tasks.tables.measure import Choice, find, paper_value, same_data, shown
-from elmo_tasks.tables.texts import legend, marks_text, setting_note
+from elmo_tasks.tables.curves import training_panels
+from elmo_tasks.tables.declare import Line, Race
+from elmo_tasks.tables.measure import FilledTable, Source, paper_value, same_data
+from elmo_tasks.tables.texts import make_grid, marks_text
 
 
 @dataclass(frozen=True)
 class Heat:
-    """One seed's race: the baseline's best dev scoring, and the first of the other setting above it, if any."""
+    """The race of one seed: the baseline's best dev score, and the first higher one of the other setting, if any."""
 
     best: CurvePoint
     passed: CurvePoint | None
@@ -32,10 +30,10 @@ def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
     found = {}
     for seed in baseline.rows.keys() & elmo.rows.keys() if same_data(baseline, elmo) else ():
         before, after = baseline.rows[seed], elmo.rows[seed]
-        if curve_of(before) and curve_of(after):
+        if before.curve and after.curve:
             best = best_point(before)
             name = before.metric.name
-            passed = next((point for point in curve_of(after) if point.dev[name] > best.dev[name]), None)
+            passed = next((point for point in after.curve if point.dev[name] > best.dev[name]), None)
             found[seed] = Heat(best, passed)
     return dict(sorted(found.items()))
 
@@ -43,25 +41,23 @@ def heats(baseline: Cell, elmo: Cell) -> dict[int, Heat]:
 def best_point(row: Row) -> CurvePoint:
     """The best dev scoring of a run; the first of equal ones."""
     direction = 1 if row.metric.higher_is_better else -1
-    return max(curve_of(row), key=lambda point: direction * point.dev[row.metric.name])
+    return max(row.curve, key=lambda point: direction * point.dev[row.metric.name])
 
 
-def fill_race(race: Race, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
+def fill_race(race: Race, source: Source) -> FilledTable:
     """Cells, table and training curves of a race."""
     header = ["", "epoch of the best dev score", "epoch at which ELMo passes it", "fewer updates", "seeds"]
     lines, cells, panels = [], list[Cell](), list[Panel]()
-    for line in shown(race.lines, choice):
-        baseline, elmo = (_cell(race, line, column, rows, choice) for column in (race.baseline, race.elmo))
+    for line in source.shown(race.lines):
+        baseline, elmo = (
+            source.find((*line.overrides, *column.overrides), split="dev", seeds=race.seeds)
+            for column in (race.baseline, race.elmo)
+        )
         cells += [baseline, elmo]
         panels += training_panels(line.label, {race.baseline.label: baseline, race.elmo.label: elmo})
         *texts, seeds = _texts(race, line, heats(baseline, elmo))
         lines.append([line.label, *texts, seeds + marks_text(baseline, elmo)])
-    notes = [setting_note(cells), *race.notes, *legend(cells), *rows.notes()]
-    return cells, Section(Grid(race.title, header, lines, notes), tuple(panels), "epoch")
-
-
-def _cell(race: Race, line: Line, column: Column, rows: Rows, choice: Choice) -> Cell:
-    return find(rows, choice, (*line.overrides, *column.overrides), split="dev", seeds=race.seeds)
+    return FilledTable(cells, Section(make_grid(source, race, cells, header, lines), tuple(panels), "epoch"))
 
 
 def _texts(race: Race, line: Line, heats_by_seed: Mapping[int, Heat]) -> list[str]:

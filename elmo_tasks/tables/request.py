@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
-from elmo_tasks.render.output import Wanted, add_options
+from elmo_tasks.render.output import add_options
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.settings import check_launcher, setting
@@ -30,8 +30,21 @@ data=local unless another one is given. Besides them:
 
 @dataclass(frozen=True)
 class Request:
-    """A parsed command line."""
+    """A parsed command line.
 
+    Args:
+        name: of the declaration's file.
+        choice: what holds for all cells.
+        folders: of rows; new ones are written into the last.
+        extra: overrides for all runs that change no score.
+        launcher: overrides of Hydra's own, such as ``hydra/launcher=submitit_slurm``.
+        missing: print the commands of the missing runs.
+        run: run them.
+        at_a_time: how many processes run at the same time.
+        output: the options of :func:`elmo_tasks.render.output.add_options`.
+    """
+
+    name: str
     choice: Choice
     folders: tuple[Path, ...]
     extra: tuple[str, ...]
@@ -39,7 +52,7 @@ class Request:
     missing: bool
     run: bool
     at_a_time: int
-    wanted: Wanted
+    output: argparse.Namespace
 
 
 def read_request(arguments: list[str], name: str = "tables") -> Request:
@@ -75,7 +88,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
 
 
 def refuse_declared(declarations: tuple[Declaration, ...], overrides: tuple[str, ...]) -> None:
-    """Refuse what would hold for some cells only, since the declaration sets it in the others.
+    """Refuse an override that the declaration itself sets in some cells.
 
     Raises:
         UserError: naming the override and the table.
@@ -142,6 +155,7 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     if config["logger"]["name"] == "wandb" and not any(text.startswith("logger.tags=") for text in overrides):
         extra.append(f"logger.tags=[{name}]")  # by which W&B can show the runs of a table
     return Request(
+        name=name,
         choice=Choice(tuple(overrides), int(seeds) if seeds else None, _tasks(own.get("tasks"))),
         folders=folders,
         extra=tuple(extra),
@@ -149,7 +163,7 @@ def _request(read: argparse.Namespace, name: str) -> Request:
         missing=read.missing,
         run=read.run,
         at_a_time=read.j,
-        wanted=Wanted.from_options(name, read),
+        output=read,
     )
 
 

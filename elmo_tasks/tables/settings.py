@@ -1,8 +1,9 @@
-"""A setting: a configuration composed from overrides, and the key by which its rows are found."""
+"""A setting: a configuration composed from overrides, the key of its rows, and how it differs from the defaults."""
 
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,12 @@ from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError, hydra_sentence
 from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
-from elmo_tasks.rows.settings import setting_key
+from elmo_tasks.rows.grouping import Group
+from elmo_tasks.rows.schema import Row
+from elmo_tasks.rows.settings import flat, scientific, setting_key
 
 NO_ROOT = "DIR"
-"""Stands for ``data.root`` where none was given: rows are found without it, nothing can be run."""
+"""Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,34 @@ def check_launcher(overrides: tuple[str, ...]) -> None:
     except HydraException as error:
         hint = "; the others come with the extras sweep and slurm" if "hydra/launcher" in str(error) else ""
         raise UserError(f"{hydra_sentence(error)}{hint}") from error
+
+
+SHOWN = ("data.name", "data.fraction", "scale.name", "elmo.placement", "elmo.mix", "elmo.lambda", "bilm.name")
+"""Keys that have a column of their own, or a part in that of ELMo."""
+
+
+def defaults(row: Row) -> dict[str, Any]:
+    """The default configuration of a row's task, by dotted key; the row's own configuration for an unknown task."""
+    try:
+        usual = setting((f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}"))
+    except UserError:
+        return flat(scientific(row.config, row.kind))
+    return flat(scientific(usual.config, usual.kind))
+
+
+def other_keys(group: Group) -> dict[str, Any]:
+    """The keys in which a setting differs from its task's defaults and that have no column."""
+    aside = ("elmo.", "bilm.") if group.placement == "none" else ()
+    found = _differing(group)
+    return {key: value for key, value in found.items() if key not in SHOWN and not key.startswith(aside)}
+
+
+def distance(group: Group) -> tuple[int, str]:
+    """How far a setting is from its task's defaults, to sort by: in how many keys, and a name for ties."""
+    return len(_differing(group)), group.first.run_id
+
+
+def _differing(group: Group) -> dict[str, Any]:
+    own, usual = group.setting, defaults(group.first)
+    keys = sorted(own.keys() | usual.keys())
+    return {key: own.get(key) for key in keys if json.dumps(own.get(key)) != json.dumps(usual.get(key))}

@@ -27,9 +27,9 @@ class Comparison:
         adjusted: ``p`` after the correction for the number of comparisons (see :func:`corrected`).
         interval: of the difference, with 95 % confidence.
         n: seeds on either side (the same ones where the test is paired).
-        why: no test, if there was none.
+        why: the reason why there was no test.
         base: mean of the second side, on the seeds that were compared.
-        partial: whether a side has seeds that were not, since the other one lacks them.
+        partial: whether a side has seeds that were not compared, because the other one lacks them.
     """
 
     difference: float | None

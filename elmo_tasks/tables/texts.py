@@ -2,49 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from elmo_tasks.render.grid import Grid
-from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import mean_text
 from elmo_tasks.tables.cells import MARKS, RISING, Cell
-from elmo_tasks.tables.declare import Column, Gain, Line, Quote
-from elmo_tasks.tables.measure import Choice, MeasuredTable, paper_value
+from elmo_tasks.tables.declare import Column, Declared, Gain, Line, Quote
+from elmo_tasks.tables.declare_claims import Claims
+from elmo_tasks.tables.measure import Choice, MeasuredTable, Source, paper_value
 from elmo_tasks.tables.paper import Value, find_value
 from elmo_tasks.tables.significance import Comparison, corrected
 
 
-def grid_of(measured: MeasuredTable, rows: Rows) -> Grid:
+def make_table(measured: MeasuredTable, source: Source) -> Grid:
     """Texts of all cells, with the notes that a reader needs beside them."""
     table = measured.table
     header = ["", *(column.label for column in table.columns)]
     lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
-    cells = measured.cells.values()
+    last = [*_tests(measured), *_items(measured)]
+    return make_grid(source, table, measured.cells.values(), header, lines, first=_splits(measured), last=last)
+
+
+def make_grid(
+    source: Source,
+    declared: Declared | Claims,
+    cells: Iterable[Cell],
+    header: list[str],
+    lines: list[list[str]],
+    *,
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
+) -> Grid:
+    """A filled table with the notes that every table has: its settings, its own notes, the meaning of marks, its rows.
+
+    Args:
+        source: of the cells.
+        declared: whose title and notes it has.
+        cells: all that the table shows.
+        header: one text a column.
+        lines: cells as texts.
+        first: notes before those of the declaration.
+        last: notes after those of the declaration.
+    """
+    cells = list(cells)
     notes = [
-        setting_note(cells),
-        *_splits(measured),
-        *table.notes,
-        *_tests(measured),
-        *_items(measured),
-        *legend(cells),
+        _name_settings(cells),
+        *_name_choice(source.choice),
+        *first,
+        *declared.notes,
+        *last,
+        *_explain_marks(cells),
     ]
     if any("?" in text for line in lines for text in line):
         notes.append("?: a value of the paper that no consulted copy showed")
-    return Grid(table.title, header, lines, [*notes, *rows.notes()])
+    return Grid(declared.title, header, lines, [*notes, *source.rows.notes()])
 
 
-def setting_note(cells: Iterable[Cell]) -> str:
+def _name_settings(cells: Iterable[Cell]) -> str:
     """What the cells have in common, in the words of the command line."""
     configs = [cell.setting.config for cell in cells]
     names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
     return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
 
 
-def chosen_note(choice: Choice) -> list[str]:
-    """What else the command line set for all cells, beside the folder of the data; nothing if that is all."""
-    named = ("data=", "scale=", "bilm=", "data.root=")  # the first three are in setting_note
+def _name_choice(choice: Choice) -> list[str]:
+    """What else the command line set for all cells, except for the folder of the data."""
+    named = ("data=", "scale=", "bilm=", "data.root=")  # the first three are in the note on settings
     others = [text for text in choice.overrides if not text.startswith(named)]
     return [f"set for all cells: {', '.join(others)}"] if others else []
+
+
+def _explain_marks(cells: Iterable[Cell]) -> list[str]:
+    """The meaning of each mark that occurs in the cells."""
+    used = {mark for cell in cells for mark in cell.marks}
+    rising = [_RISING] if any(cell.rising for cell in cells) else []
+    return rising + [f"{mark}: {text}" for mark, text in MARKS.items() if mark in used]
+
+
+_RISING = (
+    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so that "
+    "more training might bring more"
+)
 
 
 def _text(measured: MeasuredTable, line: Line, column: Column | Gain | Quote) -> str:
@@ -119,17 +157,3 @@ def _items(measured: MeasuredTable) -> list[str]:
             commits = ", ".join(sorted({str(row.commit)[:7] for row in rows}))
             notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{beside}; commits {commits}")
     return notes
-
-
-def legend(cells: Iterable[Cell]) -> list[str]:
-    """The meaning of each mark that occurs in the cells."""
-    cells = list(cells)
-    used = {mark for cell in cells for mark in cell.marks}
-    rising = [_RISING] if any(cell.rising for cell in cells) else []
-    return rising + [f"{mark}: {text}" for mark, text in MARKS.items() if mark in used]
-
-
-_RISING = (
-    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so that "
-    "more training might bring more"
-)

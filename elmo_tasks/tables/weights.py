@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from elmo_tasks.render.grid import Grid
+from elmo_tasks.render.charts import HIGH, LOW, hatching
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import LayerWeights
-from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import average_mix
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import Weights
-from elmo_tasks.tables.measure import Choice, find, shown
-from elmo_tasks.tables.paper import value
-from elmo_tasks.tables.texts import legend, marks_text, setting_note
+from elmo_tasks.tables.measure import FilledTable, Source
+from elmo_tasks.tables.texts import make_grid, marks_text
 
-HATCHED, SPECKLED = "//", "::"
-"""Marks of a table; figures have the paper's patterns (``render/figures.py``)."""
-
-
-def style(weight: float, *, low: float, high: float) -> str:
-    """The paper's rule: a field below 1/3 is hatched, one above 2/3 is speckled."""
-    return HATCHED if weight < low else SPECKLED if weight > high else ""
+MARKS = {"hatched": " //", "": "", "speckled": " ::"}
+"""How a table's text shows what a figure draws (see :func:`elmo_tasks.render.charts.hatching`)."""
 
 
-def fill_weights(weights: Weights, rows: Rows, choice: Choice) -> tuple[list[Cell], Section]:
+def fill_weights(weights: Weights, source: Source) -> FilledTable:
     """Cells, table and numbers of what the mixes learned."""
-    low, high = value(weights.hatched_below).v, value(weights.speckled_above).v
     cells, lines, mixes = [], [], list[LayerWeights]()
-    for line in shown(weights.lines, choice):
-        cell = find(rows, choice, line.overrides, split="dev", seeds=weights.seeds)
+    for line in source.shown(weights.lines):
+        cell = source.find(line.overrides, split="dev", seeds=weights.seeds)
         cells.append(cell)
         mixes += (found := _mixes(line.label, cell))
         marks = marks_text(cell)
         for mix in found:
-            marked = [f"{weight:.3f} {style(weight, low=low, high=high)}".strip() for weight in mix.s]
+            marked = [f"{weight:.3f}{MARKS[hatching(weight)]}" for weight in mix.s]
             lines.append([mix.name, mix.place, f"{mix.n}{marks}", *marked, f"{mix.gamma:.3f}"])
         if not found:
             lines.append([line.label, "missing", f"0{marks}"])
     n_layers = max((len(mix.s) for mix in mixes), default=3)
     header = ["", "place", "seeds", *(f"layer {k}" for k in range(n_layers)), "gamma"]
     lines = [line + [""] * (len(header) - len(line)) for line in lines]
-    notes = [setting_note(cells), f"{HATCHED} hatched: below {low:.4g}; {SPECKLED} speckled: above {high:.4g}"]
-    notes += [*weights.notes, *legend(cells), *rows.notes()]
-    return cells, Section(Grid(weights.title, header, lines, notes), mixes=tuple(mixes))
+    first = [f"// hatched: below {LOW:.4g}; :: speckled: above {HIGH:.4g}"]
+    grid = make_grid(source, weights, cells, header, lines, first=first)
+    return FilledTable(cells, Section(grid, mixes=tuple(mixes)))
 
 
 def _mixes(label: str, cell: Cell) -> list[LayerWeights]:

@@ -1,4 +1,4 @@
-"""What a run keeps while it trains: the best weights and the curve."""
+"""Callbacks that keep the average weights, the best weights and the curve of a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from elmo_tasks.training.module import TaskModule
 class AverageWeights(pl.Callback):
     """An exponential moving average of the weights; training continues with the weights themselves.
 
-    The average starts with the first update and forgets its beginning as fast as its age allows: update n (from 0)
-    keeps ``min(decay, (1 + n) / (10 + n))`` of it, as TensorFlow does if it is told the number of updates. A fixed
+    The average starts with the first update, and its decay grows with the number of updates: update n (from 0)
+    keeps ``min(decay, (1 + n) / (10 + n))`` of it, as TensorFlow does when given the number of updates. A fixed
     decay of 0.999 would still hold a third of the untrained weights after a thousand updates.
 
     :class:`BestCheckpoint` scores and saves the average.
@@ -48,7 +48,7 @@ class AverageWeights(pl.Callback):
         self.n_updates += 1
 
     def swap(self, module: pl.LightningModule) -> None:
-        """Exchange the weights of a module and their average; called twice, both are where they were."""
+        """Exchange the weights of a module and their average; a second call restores both."""
         for p, mean in zip(_trained(module), self.average, strict=bool(self.average)):
             weights = p.detach().clone()
             p.data.copy_(mean)
@@ -61,7 +61,7 @@ class BestCheckpoint(pl.Callback):
     A score before training (Lightning's sanity check, if it is on) is the curve's point of epoch 0.
 
     The file holds the task model alone, as plain tensors (safetensors): no biLM, no pickle. It is replaced in one
-    rename, so a kill leaves the earlier best.
+    rename, so that a killed process leaves the earlier best weights.
 
     Args:
         path: of the file.
@@ -128,15 +128,15 @@ class BestCheckpoint(pl.Callback):
 
 
 class ScoreDev(pl.Callback):
-    """Dev scores every some updates of an epoch, at its end, and after the last update, where training ends.
+    """Scores dev at intervals within an epoch, at its end, and after the last update of the run.
 
-    Lightning alone would lose what was learned after the last score of an epoch; it refuses an interval that is
-    longer than an epoch, which is the epoch's end here; and with ``max_steps`` of its own it counts an epoch twice if
-    it is resumed at its end.
+    Lightning alone would lose what was learned after the last score of an epoch. It refuses an interval that is longer
+    than an epoch, which here means the end of the epoch. And its own ``max_steps`` counts an epoch twice if training is
+    resumed at the end of that epoch.
 
     Args:
-        every: updates; None for the ends alone.
-        last: how many updates there are at most; -1 for no bound.
+        every: updates between two scores; None for the end of each epoch alone.
+        last: updates of the run at most; -1 for no bound.
     """
 
     def __init__(self, every: int | None, last: int) -> None:

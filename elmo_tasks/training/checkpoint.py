@@ -1,4 +1,4 @@
-"""Where an interrupted run resumes: the whole state of training as tensors and JSON, in one file, without pickle."""
+"""The state from which an interrupted run resumes: tensors and JSON in one file, without pickle."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ STATE = "state.safetensors"
 
 
 class ResumeCheckpoint(Checkpoint):
-    """Saves the state of training after each dev scoring and each epoch, every some seconds, and when a signal comes.
+    """Saves the state of training after each dev scoring and each epoch, at intervals, and when a signal comes.
 
-    A run that finds the state resumes from it. Random numbers, those of each process, are part of the state, so that on
-    a CPU the run ends in the same weights as one that was not interrupted; with another number of processes it ends
-    in other ones. Lightning calls a ``Checkpoint`` after all other callbacks, wherever it stands in their list.
+    A run that finds the state resumes from it. The random number generators of all processes are part of the state, so
+    that on a CPU the run ends with the same weights as one that was not interrupted; with another number of processes
+    the weights differ. Lightning calls a ``Checkpoint`` after all other callbacks, whatever its place in their list.
 
     Args:
         path: of the file, which is replaced in one rename.
-        every: seconds; after so many without a saved state it is saved between two updates too.
+        every: seconds after which the state is saved between two updates too.
     """
 
     def __init__(self, path: Path, every: float) -> None:
@@ -42,7 +42,7 @@ class ResumeCheckpoint(Checkpoint):
         self._random: dict[str, list[Tensor]] | None = None
         self._now: dict[str, list[Tensor]] = {}
         self._logged: list[dict[str, str]] = []  # the curves so far
-        self._stopped = False  # early, so that there is nothing left to train
+        self._stopped = False  # by patience, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
         """Train, from the saved state if there is one.
@@ -65,7 +65,7 @@ class ResumeCheckpoint(Checkpoint):
                 ) from error
 
     def _difference(self, module: pl.LightningModule, error: Exception) -> str:
-        """The first weight that does not fit, or what was said of it."""
+        """The first weight that does not fit, or else the first line of the error."""
         try:
             check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
         except UserError as difference:
@@ -98,7 +98,7 @@ class ResumeCheckpoint(Checkpoint):
         self._saved_at = time.monotonic()
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        if self._random is not None:  # as late as possible: nothing else draws in between
+        if self._random is not None:  # as late as possible, so that nothing else draws in between
             if len(self._random["cpu"]) == trainer.world_size:
                 torch.set_rng_state(self._random["cpu"][trainer.global_rank].cpu())
             if len(self._random["cuda"]) == trainer.world_size and torch.cuda.is_available():
@@ -110,12 +110,14 @@ class ResumeCheckpoint(Checkpoint):
         if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
             return
         due = interrupts.received() is not None or time.monotonic() - self._saved_at >= self.every
-        if trainer.strategy.reduce_boolean_decision(due, all=False):  # by the clock, and the signals, of any process
+        if trainer.strategy.reduce_boolean_decision(due, all=False):  # in all processes, if any of them is due
             self._save(trainer)
             self._end_if_asked(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        at_end = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # of the epoch: more is still to come
+        at_end = (
+            trainer.fit_loop.epoch_loop.batch_progress.is_last_batch
+        )  # of the epoch: on_train_epoch_end follows and saves
         if not at_end and not trainer.sanity_checking:
             self._save(trainer)
             self._end_if_asked(trainer)
@@ -128,8 +130,8 @@ class ResumeCheckpoint(Checkpoint):
         self._stopped = trainer.should_stop
         on_gpu = trainer.strategy.root_device.type == "cuda"
         self._now = {
-            "cpu": _of_all_processes(trainer, torch.get_rng_state()),
-            "cuda": _of_all_processes(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
+            "cpu": _gather_states(trainer, torch.get_rng_state()),
+            "cuda": _gather_states(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
         }
         if isinstance(trainer.logger, Curves) and trainer.is_global_zero:
             self._logged = trainer.logger.lines()
@@ -142,14 +144,14 @@ class ResumeCheckpoint(Checkpoint):
             interrupts.end(f"training is saved after {trainer.global_step:,} updates")
 
 
-def _of_all_processes(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
+def _gather_states(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:
     if trainer.world_size == 1:
         return [state]
     return list(trainer.strategy.all_gather(state.to(trainer.strategy.root_device)))
 
 
 class TensorsAndJson(CheckpointIO):
-    """Lightning's checkpoints as a safetensors file, whose header holds everything that is no tensor, and a digest."""
+    """Lightning's checkpoints as a safetensors file, with everything but tensors, and a digest, in its header."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         tensors: dict[str, Tensor] = {}
@@ -158,10 +160,10 @@ class TensorsAndJson(CheckpointIO):
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         try:
-            tensors, said = read_tensors(Path(path)), read_metadata(Path(path))
-            if said.get("digest") != _digest(said.get("state", ""), tensors):
+            tensors, metadata = read_tensors(Path(path)), read_metadata(Path(path))
+            if metadata.get("digest") != _digest(metadata.get("state", ""), tensors):
                 raise ValueError("its contents do not have its digest")
-            state: dict[str, Any] = _from_json(json.loads(said["state"]), tensors)
+            state: dict[str, Any] = _from_json(json.loads(metadata["state"]), tensors)
             return state
         except UserError as error:
             raise UserError(f"{error}; force=true starts anew") from error

@@ -1,4 +1,4 @@
-"""Curves as ``metrics.csv``: whole after a resume, however often a run was killed."""
+"""Curves as ``metrics.csv``, which is complete however often a run was killed and resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "metrics.csv"
 
 
 class Curves(CSVLogger):
-    """Lightning's CSV logger, which would begin anew in a folder that has a file already.
+    """Lightning's CSV logger, resumed: by itself it would start a new file in a folder that has one.
 
     Args:
         folder: where ``metrics.csv`` is written.

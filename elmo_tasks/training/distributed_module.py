@@ -28,7 +28,7 @@ class DistributedTaskModule(TaskModule):
     def _share(self, batch: Any) -> float:
         """What the loss of this process is multiplied by, so that the mean over all processes is that of the batch."""
         n_own = 0 if batch.stand_in else self.model.loss_weight(batch)
-        n_all = int(self._gathered(torch.tensor(n_own, device=self.device)).sum())
+        n_all = int(self.gather(torch.tensor(n_own, device=self.device)).sum())
         return self.trainer.world_size * n_own / n_all
 
     def on_train_start(self) -> None:
@@ -52,14 +52,8 @@ class DistributedTaskModule(TaskModule):
     def _gathered_json(self, value: Any) -> list[Any]:
         """The values of all processes, as JSON keeps them."""
         own = torch.frombuffer(bytearray(json.dumps(value).encode("ascii")), dtype=torch.uint8).to(self.device)
-        sizes = self._gathered(torch.tensor(len(own), device=self.device)).tolist()
+        sizes = self.gather(torch.tensor(len(own), device=self.device)).tolist()
         padded = own.new_zeros(max(sizes))
         padded[: len(own)] = own
-        texts = self._gathered(padded)
+        texts = self.gather(padded)
         return [json.loads(text[:size].cpu().numpy().tobytes()) for text, size in zip(texts, sizes, strict=True)]
-
-    def _gathered(self, part: Tensor) -> Tensor:
-        """The tensors of all processes, stacked."""
-        gathered = self.all_gather(part)
-        assert isinstance(gathered, Tensor)
-        return gathered

@@ -1,7 +1,7 @@
-"""A trained biLM as files: what a run of ``task=lm`` leaves, and what another one can start from.
+"""A trained biLM as files: what a run of ``task=lm`` writes, and what another run can start from.
 
 The published layout (``options.json``, ``weights.hdf5``) has no softmax. A run writes its own beside it, with the words
-that it predicts; a folder without them can be a start too, with a new softmax.
+that it predicts; training can also start from a folder without them, with a new softmax.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
         options: the sizes to train.
 
     Raises:
-        UserError: if files are missing or damaged, or the sizes are others.
+        UserError: if files are missing or damaged, or the sizes differ.
     """
     if where.endswith(".safetensors"):
         path = Path(where)

@@ -29,13 +29,13 @@ class LanguageModelModule(TaskModule):
     def on_validation_epoch_end(self) -> None:
         if self.trainer.world_size > 1 and isinstance(self.metric, Summable):
             own = torch.tensor(self.metric.sums, dtype=torch.float64, device=self.device)
-            self.metric.sums = self._gathered(own).sum(dim=0).tolist()
+            self.metric.sums = self.gather(own).sum(dim=0).tolist()
         super().on_validation_epoch_end()
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         assert isinstance(self.model, Stateful)
         carried = self.model.carried
-        checkpoint["carried"] = carried and [tuple(map(self._rows_of_all_processes, pair)) for pair in carried]
+        checkpoint["carried"] = carried and [tuple(map(self._gather_rows, pair)) for pair in carried]
         checkpoint["rng"] = self.model.rng.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -44,17 +44,11 @@ class LanguageModelModule(TaskModule):
         self.model.carried = carried and [tuple(part.chunk(n, dim=1)[rank] for part in pair) for pair in carried]
         self.model.rng.set_state(checkpoint["rng"])
 
-    def _rows_of_all_processes(self, part: Tensor) -> Tensor:
+    def _gather_rows(self, part: Tensor) -> Tensor:
         """The rows of all processes side by side; every process must ask."""
         if self.trainer.world_size == 1:
             return part
-        return torch.cat(list(self._gathered(part.to(self.device))), dim=1)
-
-    def _gathered(self, part: Tensor) -> Tensor:
-        """The tensors of all processes, stacked."""
-        gathered = self.all_gather(part)
-        assert isinstance(gathered, Tensor)
-        return gathered
+        return torch.cat(list(self.gather(part.to(self.device))), dim=1)
 
 
 class SoftmaxFirst(pl.Callback):

@@ -26,8 +26,8 @@ class TaskModule(pl.LightningModule):
             section 3.1 of the paper: lambda times the squared scalars).
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
-        schedule: of the learning rate: None leaves it alone, ``linear`` lets it fall to zero over the run, ``halve``
-            halves it after each epoch without a better dev score, ``decay`` takes a thousandth of it after every
+        schedule: of the learning rate: None leaves it alone, ``linear`` lowers it to zero over the run, ``halve``
+            halves it after each epoch without a better dev score, ``decay`` lowers it by a thousandth after every
             hundred updates (Lee et al., 2017).
         max_steps: updates after which the run ends, for ``linear``; -1 for no bound.
     """
@@ -74,6 +74,12 @@ class TaskModule(pl.LightningModule):
         if self.trainer.scaler is None and not bool(norm.isfinite()):  # a scaler passes over them itself
             raise self._broken("the gradient")
 
+    def gather(self, part: Tensor) -> Tensor:
+        """The tensors of all processes, stacked."""
+        gathered = self.all_gather(part)
+        assert isinstance(gathered, Tensor)
+        return gathered
+
     def _broken(self, what: str) -> UserError:
         return UserError(
             f"{what} is not finite after {self.trainer.global_step:,} updates: training has diverged; "
@@ -104,7 +110,7 @@ class TaskModule(pl.LightningModule):
             schedule.step(self.trainer.callback_metrics[f"dev/{self.metric.name}"])
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
-        """One step of a schedule, but of the one that :meth:`on_train_epoch_end` steps."""
+        """One step of a schedule, except for the one that :meth:`on_train_epoch_end` steps."""
         if not isinstance(scheduler, ReduceLROnPlateau):
             super().lr_scheduler_step(scheduler, metric)
 

@@ -12,8 +12,8 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from elmo_tasks.errors import UserError, shortened
 
 
-def devices_of(cfg: dict[str, Any]) -> dict[str, Any]:
-    """Where a trainer runs."""
+def device_settings(cfg: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a trainer that choose its devices."""
     return {key: cfg["trainer"][key] for key in ("accelerator", "devices", "num_nodes")}
 
 
@@ -28,19 +28,21 @@ def count_processes(cfg: dict[str, Any]) -> Processes:
     """The processes that ``trainer.devices`` and ``trainer.num_nodes`` ask for, as Lightning counts them.
 
     Raises:
-        UserError: if the machine has not got them.
+        UserError: if the machine does not have them.
     """
     if cfg["trainer"]["devices"] == cfg["trainer"]["num_nodes"] == 1:
         return Processes(1, 0)
     try:
-        trainer = pl.Trainer(**devices_of(cfg), logger=False, enable_progress_bar=False, enable_checkpointing=False)
+        trainer = pl.Trainer(
+            **device_settings(cfg), logger=False, enable_progress_bar=False, enable_checkpointing=False
+        )
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
         asked = f"trainer.devices={cfg['trainer']['devices']} with trainer.accelerator={cfg['trainer']['accelerator']}"
         raise UserError(f"{asked}: {shortened(str(error), 200)}") from error
     return Processes(trainer.world_size, trainer.global_rank)
 
 
-def one_process(cfg: dict[str, Any]) -> None:
+def require_one_process(cfg: dict[str, Any]) -> None:
     """See that a run asks for one process.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a run shows while it trains."""
+"""The progress that a run shows while it trains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import warnings
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import ProgressBar
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
@@ -41,10 +40,10 @@ class ShowProgress(ProgressBar):
         self._live = live(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
         )
-        self._task = self._live.add_task(title, total=None, said="")
+        self._task = self._live.add_task(title, total=None, status="")
 
     def disable(self) -> None:
         """Lightning calls this in all processes but the first."""
@@ -70,8 +69,8 @@ class ShowProgress(ProgressBar):
             return
         self._looked = time.monotonic()
         self._look(trainer)
-        said = "  ".join(filter(None, (self._epoch(trainer), self._loss(), self._speed(trainer), self.dev)))
-        self._live.update(self._task, total=self._total(trainer), completed=trainer.global_step, said=said)
+        status = "  ".join(filter(None, (self._epoch(trainer), self._loss(), self._speed(trainer), self.dev)))
+        self._live.update(self._task, total=self._total(trainer), completed=trainer.global_step, status=status)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, TaskModule)
@@ -126,7 +125,7 @@ class ShowProgress(ProgressBar):
 
 
 def silence_lightning() -> None:
-    """Lightning's banners and hints are about Lightning; the run's own table says what matters."""
+    """Silence the banners and hints of Lightning; the run's own table says what matters."""
     for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     for part in ("utilities.rank_zero", "utilities.distributed"):
@@ -134,4 +133,3 @@ def silence_lightning() -> None:
         logging.getLogger(f"lightning_fabric.{part}").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning|lightning_fabric")
     warnings.filterwarnings("ignore", message=".*isinstance\\(treespec.*")
-    torch.set_float32_matmul_precision("highest")

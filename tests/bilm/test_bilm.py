@@ -34,7 +34,7 @@ def one_by_one(bilm, sentence, states=None):
 
 
 def step_by_step(bilm, sentence, states):
-    """As :func:`one_by_one` where nothing is projected, in NumPy a step at a time; ``states`` go on in place."""
+    """As :func:`one_by_one` where nothing is projected, in NumPy a step at a time; ``states`` are updated in place."""
     tokens = bilm.encoder.encode(["<S>", *sentence, "</S>"]).numpy()
     x, layers = np.stack([tokens, tokens[::-1]]), [np.concatenate([tokens, tokens], axis=1)]
     for k, lstm in enumerate(bilm.lstms):
@@ -191,7 +191,7 @@ def test_a_very_long_sentence_is_run_in_blocks_with_the_same_result(tiny_bilm, m
     assert len(seen) > 2 * 150 / 9
 
 
-def test_carry_goes_on_row_by_row_though_the_number_of_rows_changes(tiny_bilm):
+def test_carry_continues_row_by_row_though_the_number_of_rows_changes(tiny_bilm):
     states = {}
     for n_rows in (3, 2, 4, 1, 4):
         sentences = [[f"w{n_rows}", *SENTENCES[row], "x"] for row in range(n_rows)]

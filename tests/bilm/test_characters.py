@@ -46,7 +46,7 @@ def test_spellings_that_mean_more_than_letters_are_kept(word):
     assert normalize("NFKC", word) != word
 
 
-def test_words_that_lose_their_end_are_named_once_in_order():
+def test_words_that_are_truncated_are_named_once_in_order():
     longest, korean = "a" * 48, "한" * 16
     words = ["b" * 49, longest, "é" * 25, korean, normalize("NFD", korean), korean + "a", "b" * 49, "é" * 24, "short"]
     assert remark_on_truncated(words) == f"words longer than 48 bytes are truncated: 3, such as '{'b' * 49}'"

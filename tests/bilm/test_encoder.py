@@ -11,13 +11,13 @@ FILTERS = [(1, 4), (2, 8), (5, 6)]
 N_FILTERS = 18
 
 
-def word_of(n_bytes):
+def make_word(n_bytes):
     head = "é日" if n_bytes >= 5 else ""
     letters = string.ascii_letters[n_bytes % 26 :] * 3
     return head + letters[: n_bytes - len(head.encode())]
 
 
-WORDS = [word_of(n) for n in range(1, 61)]
+WORDS = [make_word(n) for n in range(1, 61)]
 
 
 def make(shake, n_highway=2, projection_dim=7):

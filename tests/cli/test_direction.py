@@ -10,11 +10,11 @@ DIRECTIONS = {"ner": "maximize", "sst5": "maximize", "squad": "maximize", "lm": 
 
 @pytest.mark.parametrize(("task", "direction"), DIRECTIONS.items())
 def test_scores_are_maximised_and_perplexities_minimised(task: str, direction: str) -> None:
-    metric = OmegaConf.load(CONF / "task" / f"{task}.yaml").get("metric") or {"_target_": _metric_of(task)}
+    metric = OmegaConf.load(CONF / "task" / f"{task}.yaml").get("metric") or {"_target_": _find_metric(task)}
     assert metric_direction(metric["_target_"]) == direction
 
 
-def _metric_of(task: str) -> str:
+def _find_metric(task: str) -> str:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return str(compose("config", [f"task={task}"]).task.metric["_target_"])
 

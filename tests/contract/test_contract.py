@@ -42,7 +42,7 @@ def configured(task: str, *overrides: str) -> dict[str, Any]:
 
 
 @cache
-def data_of(task: str) -> TaskData:
+def make_data(task: str) -> TaskData:
     """The bundled sample, cut to a few training items of different lengths that are not the longest.
 
     Of documents, which make a batch each, it is one: its sentences are the rows.
@@ -99,7 +99,7 @@ class Built:
 def build(tmp_path, tiny_bilm):
     def build(task, placement="both", *overrides, seed=0):
         cfg = configured(task, f"elmo.placement={placement}", "elmo.layer_norm=false", *overrides)
-        data, bilm = copy.copy(data_of(task)), tiny_bilm if placement != "none" else None
+        data, bilm = copy.copy(make_data(task)), tiny_bilm if placement != "none" else None
         data.use_layers(bilm and LayerStore(tmp_path / "store", bilm, dtype="float32"), ["train"])
         torch.manual_seed(seed)
         return Built(cfg, data, tiny_bilm, build_model(cfg, data, build_elmo(cfg, bilm)))

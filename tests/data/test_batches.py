@@ -17,10 +17,10 @@ FILES = {"train": "train", "dev": "dev", "test": "test"}
 
 
 @pytest.fixture
-def data_of(tmp_path):
+def make_data(tmp_path):
     """Data of flat trees, one for each list of words."""
 
-    def data_of(train, dev=(["a"],), **options):
+    def make_data(train, dev=(["a"],), **options):
         for split, sentences in (("train", train), ("dev", dev), ("test", [["a"]])):
             lines = ("(2 " + " ".join(f"(2 {word})" for word in words) + ")\n" for words in sentences)
             (tmp_path / split).write_text("".join(lines), "utf-8")
@@ -38,7 +38,7 @@ def data_of(tmp_path):
         data.read()
         return data
 
-    return data_of
+    return make_data
 
 
 def sentences_of_many_lengths(n=203):
@@ -55,9 +55,9 @@ def flat(batches):
     return [sentence for batch in batches for sentence in batch]
 
 
-def test_every_training_item_comes_once_an_epoch_in_batches_of_the_size_asked_for(data_of):
+def test_every_training_item_comes_once_an_epoch_in_batches_of_the_size_asked_for(make_data):
     sentences = sentences_of_many_lengths()
-    data = data_of(sentences)
+    data = make_data(sentences)
     for epoch in range(2):
         loader = data.epoch(epoch)
         batches = contents(loader)
@@ -66,9 +66,9 @@ def test_every_training_item_comes_once_an_epoch_in_batches_of_the_size_asked_fo
         assert len(loader) == len(batches)
 
 
-def test_order_differs_between_epochs_and_seeds_and_is_the_same_for_one_seed(data_of):
+def test_order_differs_between_epochs_and_seeds_and_is_the_same_for_one_seed(make_data):
     def epochs(seed):
-        data = data_of(sentences_of_many_lengths(), seed=seed)
+        data = make_data(sentences_of_many_lengths(), seed=seed)
         return contents(data.epoch(0)), contents(data.epoch(1))
 
     first, second = epochs(seed=1)
@@ -77,33 +77,33 @@ def test_order_differs_between_epochs_and_seeds_and_is_the_same_for_one_seed(dat
     assert epochs(seed=2)[0] != first
 
 
-def test_batches_come_in_random_order_but_hold_similar_lengths(data_of):
-    batches = contents(data_of(sentences_of_many_lengths()).train_dataloader())
+def test_batches_come_in_random_order_but_hold_similar_lengths(make_data):
+    batches = contents(make_data(sentences_of_many_lengths()).train_dataloader())
     shortest, longest = zip(*((min(map(len, b)), max(map(len, b))) for b in batches), strict=True)
     # sorted lengths 1 .. 40 cut into batches: the spreads cannot add up to more than the whole range
     assert sum(longest) - sum(shortest) <= 39
     assert list(longest) != sorted(longest)
 
 
-def test_batch_mates_change_when_there_are_more_items_than_a_pool_of_batches(data_of):
-    data = data_of([[f"item{k}"] for k in range(220)], batch_size=2)
+def test_batch_mates_change_when_there_are_more_items_than_a_pool_of_batches(make_data):
+    data = make_data([[f"item{k}"] for k in range(220)], batch_size=2)
     pairs = [{frozenset(map(tuple, batch)) for batch in contents(data.epoch(k))} for k in range(2)]
     assert len(pairs[0] & pairs[1]) < 20
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_scoring_takes_every_item_once_in_order_of_length(data_of, split):
+def test_scoring_takes_every_item_once_in_order_of_length(make_data, split):
     sentences = sentences_of_many_lengths(30)
-    found = flat(contents(data_of(sentences, dev=sentences).batches(split)))
+    found = flat(contents(make_data(sentences, dev=sentences).batches(split)))
     assert sorted(found) == sorted(sentences)
     assert list(map(len, found)) == sorted(map(len, sentences))
 
 
-def test_a_fraction_takes_the_same_items_for_a_seed_and_says_so(data_of):
+def test_a_fraction_takes_the_same_items_for_a_seed_and_says_so(make_data):
     sentences = sentences_of_many_lengths(40)
 
     def kept(seed):
-        data = data_of(sentences, fraction=0.25, seed=seed)
+        data = make_data(sentences, fraction=0.25, seed=seed)
         assert data.counts()["train"] == {"original": 40, "used": 10}
         assert data.counts()["dev"] == {"original": 1, "used": 1}
         return [item.tokens for item in data.items["train"]]
@@ -112,23 +112,23 @@ def test_a_fraction_takes_the_same_items_for_a_seed_and_says_so(data_of):
     assert kept(1) == [s for s in sentences if s in kept(1)], "in the order of the file"
 
 
-def test_only_the_words_of_a_share_make_the_vocabulary(data_of):
-    data = data_of([[f"item{k}"] * 2 for k in range(5)], fraction=0.2)
+def test_only_the_words_of_a_share_make_the_vocabulary(make_data):
+    data = make_data([[f"item{k}"] * 2 for k in range(5)], fraction=0.2)
     (item,) = data.items["train"]
     assert set(data.fitted.vocabulary.ids) == set(item.tokens)
 
 
-def test_a_share_without_any_item_is_refused_with_the_least_that_has_one(data_of):
+def test_a_share_without_any_item_is_refused_with_the_least_that_has_one(make_data):
     sentences = [[f"item{k}"] for k in range(5)]
     with pytest.raises(UserError, match=r"^data\.fraction=0\.01 leaves none of the 5 .*; set it to 0\.2 or more$"):
-        data_of(sentences, fraction=0.01)
-    assert len(data_of(sentences, fraction=0.2).items["train"]) == 1
+        make_data(sentences, fraction=0.01)
+    assert len(make_data(sentences, fraction=0.2).items["train"]) == 1
 
 
 @pytest.mark.parametrize("n_items", [7, 40, 203])
 @pytest.mark.parametrize("fraction", [0.15, 0.3, 0.5, 0.9, 1.0])
-def test_an_epoch_of_a_share_has_as_many_updates_as_one_of_the_whole_set(data_of, n_items, fraction):
-    data = data_of(sentences_of_many_lengths(n_items), fraction=fraction)
+def test_an_epoch_of_a_share_has_as_many_updates_as_one_of_the_whole_set(make_data, n_items, fraction):
+    data = make_data(sentences_of_many_lengths(n_items), fraction=fraction)
     used = sorted(item.tokens for item in data.items["train"])
     batches = contents(data.epoch(0))
     assert len(batches) == -(-n_items // 8)
@@ -143,8 +143,8 @@ def test_an_epoch_of_a_share_has_as_many_updates_as_one_of_the_whole_set(data_of
     assert len(used) <= 8 or second != first
 
 
-def test_ids_and_mask_of_a_batch_token_by_token(data_of):
-    data = data_of([["aa", "b", "é", "aa"], ["b"]])
+def test_ids_and_mask_of_a_batch_token_by_token(make_data):
+    data = make_data([["aa", "b", "é", "aa"], ["b"]])
     text = data.fitted.text([["aa", "b", "é"], ["b"]])
     known = data.fitted.vocabulary.ids
     assert text.mask.tolist() == [[True, True, True], [True, False, False]]
@@ -157,8 +157,8 @@ def test_ids_and_mask_of_a_batch_token_by_token(data_of):
 
 
 @pytest.mark.parametrize("store", [LayerStore, TokenStore])
-def test_layers_of_a_batch_are_the_bilms_own_and_zero_on_padding(data_of, tiny_bilm, tmp_path, store):
-    data = data_of([["a", "long", "one", "."], ["short"]])
+def test_layers_of_a_batch_are_the_bilms_own_and_zero_on_padding(make_data, tiny_bilm, tmp_path, store):
+    data = make_data([["a", "long", "one", "."], ["short"]])
     data.use_layers(store(tmp_path / "store", tiny_bilm, dtype="float32"), ["train"])
     (batch,) = data.train_dataloader()
     assert batch.text.layers.shape == (2, tiny_bilm.n_layers, 4, tiny_bilm.dim)
@@ -168,8 +168,8 @@ def test_layers_of_a_batch_are_the_bilms_own_and_zero_on_padding(data_of, tiny_b
         assert not row[:, len(sentence) :].any()
 
 
-def test_a_batch_moves_with_all_its_tensors(data_of):
-    (batch,) = islice(data_of([["a", "b"]]).train_dataloader(), 1)
+def test_a_batch_moves_with_all_its_tensors(make_data):
+    (batch,) = islice(make_data([["a", "b"]]).train_dataloader(), 1)
     moved = batch.to("meta")
     text = moved.text
     assert {x.device.type for x in (moved.labels, text.mask, text.word_ids, text.char_ids)} == {"meta"}

@@ -1,6 +1,6 @@
 import pytest
 
-from elmo_tasks.data.clusters import clusters_of
+from elmo_tasks.data.clusters import read_clusters
 from elmo_tasks.data.conll2012 import FRAMESET, LEMMA, conll_files, read_documents
 from elmo_tasks.errors import UserError
 
@@ -25,7 +25,7 @@ def read(tmp_path):
     return read
 
 
-def words_of(documents):
+def read_words(documents):
     return [[sentence.tokens for sentence in d.sentences] for d in documents]
 
 
@@ -47,7 +47,7 @@ A, B, C = row("Ann", "(ARG0*)"), row("left", "(V*)"), row("Yes")
 )
 def test_the_same_two_sentences_are_read_from_every_layout(read, content):
     (found,) = read(content)
-    assert words_of([found]) == [[["Ann", "left"], ["Yes"]]]
+    assert read_words([found]) == [[["Ann", "left"], ["Yes"]]]
     assert (found.name, found.part) == ("a/b", "000")
     assert found.sentences[0].rows == [A.split(), B.split()]
     assert found.sentences[0].spans(11) == [(0, 1, "ARG0"), (1, 2, "V")]
@@ -57,7 +57,7 @@ def test_documents_and_their_parts_come_in_order(read):
     content = document("a", name="x/1") + document("b", "c", name="x/1", part="001") + "\n" + document("d", name="(y)")
     found = read(content)
     assert [(d.name, d.part, d.line) for d in found] == [("x/1", "000", 1), ("x/1", "001", 5), ("(y)", "000", 11)]
-    assert words_of(found) == [[["a"]], [["b", "c"]], [["d"]]]
+    assert read_words(found) == [[["a"]], [["b", "c"]], [["d"]]]
 
 
 def test_a_document_may_have_no_part(read):
@@ -81,7 +81,7 @@ def test_columns_are_those_of_the_format(read):
 
 def test_only_ascii_white_space_separates_columns(read):
     words = ["2\u00a01/2", "x\u2028y\u0085z"]
-    assert words_of(read(document(*words))) == [[words]]
+    assert read_words(read(document(*words))) == [[words]]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_only_ascii_white_space_separates_columns(read):
     ],
 )
 def test_escapes_are_undone_and_other_words_stay(read, written, meant):
-    assert words_of(read(document("a", written))) == [[["a", meant]]]
+    assert read_words(read(document("a", written))) == [[["a", meant]]]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_file_that_ends_within_a_document_is_refused_with_the_line_where_that_
         read(document("a") + content)
 
 
-def spans_of(read, cells):
+def read_spans(read, cells):
     lines = [row("w", cell) for cell in cells.split()]
     (found,) = read("\n".join([BEGIN, *lines, END]))
     return found.sentences[0].spans(11)
@@ -154,13 +154,13 @@ def spans_of(read, cells):
     ],
 )
 def test_spans_are_read_from_brackets(read, cells, spans):
-    assert spans_of(read, cells) == spans
+    assert read_spans(read, cells) == spans
 
 
 @pytest.mark.parametrize("cell", ["ARG0*", "(ARG0", "(ARG0)", "(*)", "*(", "(V**)", "*)(V*)", "((V*)", "V"])
 def test_a_malformed_cell_is_refused_with_its_line(read, cell):
     with pytest.raises(UserError, match=r"some\.conll:3: malformed span '.*'; expected such as \(ARG0\*") as error:
-        spans_of(read, f"* {cell} *")
+        read_spans(read, f"* {cell} *")
     assert repr(cell) in str(error.value)
 
 
@@ -179,7 +179,7 @@ def test_a_malformed_cell_is_refused_with_its_line(read, cell):
 )
 def test_brackets_that_do_not_pair_up_are_refused_with_their_line(read, cells, line, message):
     with pytest.raises(UserError, match=rf"some\.conll:{line}: {message}"):
-        spans_of(read, cells)
+        read_spans(read, cells)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_folder_is_read_file_by_file_and_gold_is_preferred(tree, names, read):
     read = read or ["a/9.v4_gold_conll", "b/1.v4_gold_conll", "b/2.v4_gold_conll"]
     folder = tree(*names)
     assert conll_files(folder) == [folder / name for name in read]
-    assert words_of(read_documents(folder)) == [[[name]] for name in read]
+    assert read_words(read_documents(folder)) == [[[name]] for name in read]
 
 
 def test_links_are_followed_below_a_folder_too_and_each_folder_is_read_once(tree, tmp_path):
@@ -238,7 +238,7 @@ def test_a_link_that_leads_nowhere_is_named(tree, tmp_path):
 
 def test_a_file_is_read_whatever_its_name(tree):
     folder = tree("a.txt", "b_conll")
-    assert words_of(read_documents(folder / "a.txt")) == [[["a.txt"]]]
+    assert read_words(read_documents(folder / "a.txt")) == [[["a.txt"]]]
 
 
 def test_an_error_names_the_file_within_the_folder(tree):
@@ -270,7 +270,7 @@ def test_the_real_sets_have_their_sizes(shared, file, n_documents, n_sentences):
 
 
 def test_a_hyphen_or_a_low_line_is_no_span(read):
-    assert spans_of(read, "- _ (V*) *") == [(2, 3, "V")]
+    assert read_spans(read, "- _ (V*) *") == [(2, 3, "V")]
 
 
 LITBANK = """#begin document (84_frankenstein_brat); part 0
@@ -299,7 +299,7 @@ def test_litbanks_files_are_read_as_they_are_whatever_white_space_follows(read, 
         ["The", "end"],
     ]
     assert [sentence.column(-1) for sentence in found.sentences] == [["(0)", "_", "_"], ["_", "_"], ["(1", "1)"]]
-    assert clusters_of(found) == [[(0, 1)], [(5, 7)]]
+    assert read_clusters(found) == [[(0, 1)], [(5, 7)]]
 
 
 def test_an_empty_column_is_no_word(read):

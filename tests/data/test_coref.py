@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.data.clusters import clusters_of, n_crossing
+from elmo_tasks.data.clusters import n_crossing, read_clusters
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
 from elmo_tasks.errors import UserError
@@ -40,7 +40,7 @@ def conll(*documents):
     return "\n".join(lines) + "\n"
 
 
-def sentence_of(cells):
+def make_sentence(cells):
     return "\n".join(f"w{k} - {cell}" for k, cell in enumerate(cells.split()))
 
 
@@ -131,15 +131,15 @@ def test_a_folder_is_one_split_and_its_documents_are_counted_on(tmp_path):
 )
 def test_mentions_are_read_from_brackets(tmp_path, cells, clusters):
     path = tmp_path / "some.conll"
-    path.write_text(conll(("d", "000", RAIN, sentence_of(cells))))
+    path.write_text(conll(("d", "000", RAIN, make_sentence(cells))))
     (document,) = read_documents(path)
-    assert clusters_of(document) == [[(start + 2, stop + 2) for start, stop in cluster] for cluster in clusters]
+    assert read_clusters(document) == [[(start + 2, stop + 2) for start, stop in cluster] for cluster in clusters]
 
 
 def test_mentions_of_one_cluster_nest_since_crossing_ones_are_written_just_the_same(tmp_path):
-    (tmp_path / "some.conll").write_text(conll(("d", "000", sentence_of("(0 (0 (0 0) 0) 0)"))))
+    (tmp_path / "some.conll").write_text(conll(("d", "000", make_sentence("(0 (0 (0 0) 0) 0)"))))
     (document,) = read_documents(tmp_path / "some.conll")
-    assert clusters_of(document) == [[(2, 4), (1, 5), (0, 6)]]  # and not (0, 4), (1, 5), (2, 6)
+    assert read_clusters(document) == [[(2, 4), (1, 5), (0, 6)]]  # and not (0, 4), (1, 5), (2, 6)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -176,7 +176,7 @@ def refusal(read, split, content):
     ],
 )
 def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path, read, split, cells, line, message):
-    content = conll(("d", "000", RAIN, sentence_of(cells), ANN)).replace("\n\n", "\n\n\n\n", 1)
+    content = conll(("d", "000", RAIN, make_sentence(cells), ANN)).replace("\n\n", "\n\n\n\n", 1)
     assert refusal(read, split, content) == f"{tmp_path}/{split}.conll:{line}: {message}"
 
 
@@ -188,13 +188,13 @@ def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path,
     ],
 )
 def test_a_malformed_cell_is_refused_with_file_and_line(tmp_path, read, cell):
-    content = conll(("c", "000", ANN), ("d", "000", sentence_of(f"- {cell} -")))
+    content = conll(("c", "000", ANN), ("d", "000", make_sentence(f"- {cell} -")))
     message = f"malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
     assert refusal(read, "test", content) == f"{tmp_path}/test.conll:11: {message}"
 
 
 def test_a_mention_must_not_run_over_a_sentences_end(tmp_path, read):
-    content = conll(("d", "000", sentence_of("- (0"), sentence_of("0) -")))
+    content = conll(("d", "000", make_sentence("- (0"), make_sentence("0) -")))
     message = "a mention of cluster 0 is not closed before the sentence ends"
     assert refusal(read, "train", content) == f"{tmp_path}/train.conll:3: {message}"
 
@@ -233,7 +233,7 @@ def test_documents_without_mentions_are_counted_and_those_of_training_left_out(r
 
 def test_mentions_in_two_clusters_are_counted_and_make_the_clusters_one_in_training_alone(read):
     reader = CorefReader(max_training_sentences=100)
-    content = conll(("d", "000", sentence_of("(1) (2)|(1) (3) (3) (2)|(4)"), sentence_of("(4) (5 5)")))
+    content = conll(("d", "000", make_sentence("(1) (2)|(1) (3) (3) (2)|(4)"), make_sentence("(4) (5 5)")))
     apart = [[(0, 1), (1, 2)], [(1, 2), (4, 5)], [(2, 3), (3, 4)], [(4, 5), (5, 6)], [(6, 8)]]
     for split in ("dev", "train"):
         (item,) = read(content, split, reader)
@@ -246,8 +246,8 @@ def test_mentions_in_two_clusters_are_counted_and_make_the_clusters_one_in_train
 def test_mentions_that_cross_another_are_counted_and_stay_in_the_gold(read, split):
     reader = CorefReader(max_training_sentences=100)
     # 1 crosses 2 and 3, and 4 is within; the next sentence's cross nothing: nested, beside, at one end
-    crossing = sentence_of("(1 (2 (3 1)|(4) 2) 3)")
-    apart = sentence_of("(1|(2 (3 3)|2) (4 4) 1)")
+    crossing = make_sentence("(1 (2 (3 1)|(4) 2) 3)")
+    apart = make_sentence("(1|(2 (3 3)|2) (4 4) 1)")
     (item,) = read(conll(("d", "000", crossing, apart)), split, reader)
     assert reader.left_out == {f"{split} mentions that cross another": 3}
     clusters = [[(0, 4), (6, 12)], [(1, 5), (6, 9)], [(2, 6), (7, 9)], [(3, 4), (9, 11)]]

@@ -126,7 +126,7 @@ def test_speakers_are_those_of_sentences():
     assert (item.speakers, item.genre) == (["x", "x", "y"], "nw")
 
 
-def test_predictions_are_said_in_words():
+def test_predictions_are_given_in_words():
     assert READERS["sst5"].to_json(READERS["sst5"].from_json({"text": "a"}, ""), 4) == {"label": "very positive"}
     assert READERS["nsmc"].to_json(READERS["nsmc"].from_json({"text": "a"}, ""), 0) == {"label": "negative"}
     pair = READERS["snli"].from_json({"premise": "a", "hypothesis": "b"}, "")

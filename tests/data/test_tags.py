@@ -4,7 +4,7 @@ import random
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
 
-from elmo_tasks.data.tags import bioes, bioes_constraints, bioes_tags, iob2, spans_of, split_tag
+from elmo_tasks.data.tags import bioes, bioes_constraints, bioes_tags, find_spans, iob2, split_tag
 
 KINDS = ("PER", "LOC")
 
@@ -54,9 +54,9 @@ def random_tags(prefixes, seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_chunks_of_any_tag_sequence_are_those_of_conlleval_and_of_seqeval(prefixes, seed):
     tags = random_tags(prefixes, seed)
-    assert spans_of(tags) == conlleval_chunks(tags)
+    assert find_spans(tags) == conlleval_chunks(tags)
     in_seqeval_letters = [tag.replace("L-", "E-").replace("U-", "S-") for tag in tags]
-    assert spans_of(tags) == [(first, last + 1, kind) for kind, first, last in get_entities(in_seqeval_letters)]
+    assert find_spans(tags) == [(first, last + 1, kind) for kind, first, last in get_entities(in_seqeval_letters)]
 
 
 def random_spans(seed):
@@ -88,7 +88,7 @@ def test_spans_come_back_from_every_scheme(spell, seed):
     spans, length = random_spans(seed)
     tags = spell(spans, length)
     assert len(tags) == length
-    assert spans_of(tags) == spans
+    assert find_spans(tags) == spans
 
 
 def test_schemes_spell_adjacent_spans_as_the_books_do():

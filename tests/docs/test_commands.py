@@ -59,11 +59,11 @@ SHELL = {
 HYDRAS_OWN = ("hydra/", "hydra.")
 
 
-def name_of(command: Command) -> str:
+def command_name(command: Command) -> str:
     return f"{command.document}: {command.line}"
 
 
-def overrides_of(command: Command) -> list[str]:
+def find_overrides(command: Command) -> list[str]:
     """The overrides of a run, the first value of each sweep in place of all; Hydra's own are left out."""
     words = [re.sub("DIR|FILE", "folder", word) for word in shlex.split(command.line)[2:]]
     words = [re.sub(r"=interval\((.*?),.*", r"=\1", word) for word in words]
@@ -71,9 +71,9 @@ def overrides_of(command: Command) -> list[str]:
     return [word for word in words if not word.startswith(HYDRAS_OWN)]
 
 
-@pytest.mark.parametrize("command", RUNS, ids=name_of)
+@pytest.mark.parametrize("command", RUNS, ids=command_name)
 def test_a_run_composes_to_a_valid_configuration(command: Command) -> None:
-    overrides = overrides_of(command)
+    overrides = find_overrides(command)
     if "experiment=optuna" in overrides:
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
     with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -81,19 +81,23 @@ def test_a_run_composes_to_a_valid_configuration(command: Command) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [one for one in RUNS if not any(word in one.line for word in NEEDS)], ids=name_of)
+@pytest.mark.parametrize(
+    "command", [one for one in RUNS if not any(word in one.line for word in NEEDS)], ids=command_name
+)
 def test_a_run_on_the_sample_writes_a_row(command: Command, tmp_path: Path, tiny_bilm) -> None:
     """With a tiny biLM, a tenth of the sample and one epoch; of a sweep the first cell."""
     tiny_bilm.save(tmp_path / "bilm")
     small = [f"paths.outputs={tmp_path}", f"bilm.path={tmp_path / 'bilm'}", "trainer.progress=false"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", [*overrides_of(command), *small, "data.fraction=0.1", "trainer.max_epochs=1"])
+        cfg = compose("config", [*find_overrides(command), *small, "data.fraction=0.1", "trainer.max_epochs=1"])
     run_composed(cfg)
     assert len([*(tmp_path / "rows").glob("*.json")]) == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [one for one in OTHERS if not one.line.startswith(tuple(NOT_RUN))], ids=name_of)
+@pytest.mark.parametrize(
+    "command", [one for one in OTHERS if not one.line.startswith(tuple(NOT_RUN))], ids=command_name
+)
 def test_any_other_command_runs(command: Command, tmp_path: Path) -> None:
     """What would train for hours only says what it would run; claims and the whole paper are asked of one task."""
     if "submitit" in command.line:
@@ -118,7 +122,7 @@ def test_any_other_command_runs(command: Command, tmp_path: Path) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize("command", OTHERS, ids=name_of)
+@pytest.mark.parametrize("command", OTHERS, ids=command_name)
 def test_every_command_is_one_that_there_is(command: Command) -> None:
     words = shlex.split(command.line)
     if words[0] == "elmo-tasks":
@@ -127,7 +131,7 @@ def test_every_command_is_one_that_there_is(command: Command) -> None:
         assert command.line.startswith(("python -m elmo_tasks.", "python -m experiments.", *NOT_RUN))
 
 
-@pytest.mark.parametrize("command", [*commands("sh")], ids=name_of)
+@pytest.mark.parametrize("command", [*commands("sh")], ids=command_name)
 def test_lines_for_other_programs_are_listed(command: Command) -> None:
     assert command.line.startswith(tuple(SHELL))
 

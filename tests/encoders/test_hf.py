@@ -325,7 +325,7 @@ def test_a_wrong_option_is_named(hf_folder, options, message):
         HuggingFace.load(hf_folder("bert"), **options)
 
 
-def test_without_the_extra_the_command_that_installs_it_is_said(hf_folder, monkeypatch):
+def test_without_the_extra_the_command_that_installs_it_is_named(hf_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(UserError, match=r"bilm=hf needs the extra `hf`: pip install -e '\.\[hf\]'"):
         HuggingFace.load(hf_folder("bert"))

@@ -145,7 +145,7 @@ MARKS = ["<S>", "</S>", "<UNK>"]
 )
 def test_a_vocabulary_has_the_marks_first_and_then_the_most_frequent_words(shards, max_size, min_count, expected):
     counts, n_positions = count_words(chain.from_iterable(map(read_sentences, shards)))
-    vocabulary = LmVocabulary.of(counts, max_size, min_count)
+    vocabulary = LmVocabulary.from_counts(counts, max_size, min_count)
     assert vocabulary.words == MARKS + expected
     assert n_positions == 13 + 4  # tokens, and one mark a sentence
     assert [vocabulary[word] for word in vocabulary.words] == list(range(len(vocabulary)))
@@ -153,7 +153,7 @@ def test_a_vocabulary_has_the_marks_first_and_then_the_most_frequent_words(shard
 
 def test_words_outside_the_vocabulary_are_unknown(shards):
     counts, _ = count_words(chain.from_iterable(map(read_sentences, shards)))
-    vocabulary = LmVocabulary.of(counts, 5, 1)
+    vocabulary = LmVocabulary.from_counts(counts, 5, 1)
     assert vocabulary["c"] == vocabulary["never"] == vocabulary["<UNK>"] == 2
 
 

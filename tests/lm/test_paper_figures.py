@@ -11,7 +11,7 @@ from elmo_tasks.configuration.validate import validate
 REPO = Path(__file__).parents[2]
 
 
-def task_of(*overrides: str) -> dict[str, Any]:
+def compose_task(*overrides: str) -> dict[str, Any]:
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
         task: dict[str, Any] = validate(compose("config", ["task=lm", "data=local", "data.root=DIR", *overrides]))[
             "task"
@@ -28,7 +28,7 @@ SIZES = {
 @pytest.mark.parametrize("scale", SIZES)
 def test_a_scale_trains_with_its_sizes(scale: str) -> None:
     data, model, n_epochs = SIZES[scale]
-    task = task_of(f"scale={scale}")
+    task = compose_task(f"scale={scale}")
     assert task["data"].items() >= data.items()
     assert task["model"].items() >= model.items()
     assert task["training"]["max_epochs"] == n_epochs
@@ -36,12 +36,12 @@ def test_a_scale_trains_with_its_sizes(scale: str) -> None:
 
 @pytest.mark.parametrize("scale", SIZES)
 def test_both_scales_share_window_dropout_and_clipping(scale: str) -> None:
-    task = task_of(f"scale={scale}")
+    task = compose_task(f"scale={scale}")
     assert (task["data"]["window"], task["model"]["dropout"], task["training"]["grad_norm"]) == (20, 0.1, 10)
 
 
 def test_the_paper_s_scale_trains_as_its_code_does() -> None:
-    task = task_of("scale=paper")
+    task = compose_task("scale=paper")
     assert task["optimizer"] == {
         "_target_": "torch.optim.Adagrad",
         "_partial_": True,
@@ -52,12 +52,12 @@ def test_the_paper_s_scale_trains_as_its_code_does() -> None:
 
 
 def test_a_short_budget_has_adam_whose_rate_falls_to_zero() -> None:
-    task = task_of("scale=cpu")
+    task = compose_task("scale=cpu")
     assert task["optimizer"] == {"_target_": "torch.optim.Adam", "_partial_": True, "lr": 0.002, "fused": True}
     assert task["training"]["schedule"] == "linear"
 
 
 @pytest.mark.parametrize("scale", SIZES)
 def test_a_task_s_text_is_read_once_in_small_batches(scale: str) -> None:
-    task = task_of(f"scale={scale}", "task.lm.text=sst5", "task.lm.init=mini")
+    task = compose_task(f"scale={scale}", "task.lm.text=sst5", "task.lm.init=mini")
     assert (task["data"]["batch_size"], task["training"]["max_epochs"], task["lm"]["softmax_epochs"]) == (32, 1, 1)

@@ -113,22 +113,22 @@ def test_each_distinct_word_has_one_row_of_characters_with_filling_for_every_fil
     assert torch.equal(batch.gold, batch.targets)
 
 
-def sentences_of(data, n_windows, row=0):
+def first_sentences(data, n_windows, row=0):
     pairs = streams(data, islice(data.train_dataloader(), n_windows))[0][row]
     return [text.split() for text in " ".join(word for word, _ in pairs).split("<S> ")[1:-1]]
 
 
-def test_training_text_goes_on_for_ever_shard_by_shard_in_a_shuffled_order(tmp_path):
+def test_training_text_never_ends_and_its_shards_are_shuffled(tmp_path):
     shards = [[f"{k}a", f"{k}b"] for k in range(6)]  # two sentences of one word each
     data = make(tmp_path, ["x\n"], train=["\n".join(shard) for shard in shards], batch_size=1, window=8)
-    words = [word for [word] in sentences_of(data, 50)]
+    words = [word for [word] in first_sentences(data, 50)]
     epochs = [words[k : k + 12] for k in range(0, 96, 12)]
     assert all(sorted(epoch) == sorted(chain.from_iterable(shards)) for epoch in epochs)
     assert all(epoch[k : k + 2] in shards for epoch in epochs for k in range(0, 12, 2))
     assert len({tuple(epoch) for epoch in epochs}) > 4
     same, other = (open_data(tmp_path, batch_size=1, window=8, seed=seed) for seed in (1, 2))
-    assert sentences_of(same, 50) == [[word] for word in words]
-    assert sentences_of(other, 50) != [[word] for word in words]
+    assert first_sentences(same, 50) == [[word] for word in words]
+    assert first_sentences(other, 50) != [[word] for word in words]
 
 
 def test_training_windows_are_always_full(tmp_path):
@@ -197,7 +197,7 @@ def test_missing_text_is_named_by_its_option(tmp_path, option):
         open_data(tmp_path)
 
 
-def test_words_that_lose_their_end_are_told_once_whatever_they_are_in(tmp_path, capsys):
+def test_words_that_are_truncated_are_named_once_wherever_they_are(tmp_path, capsys):
     make(tmp_path, heldout=[f"{'c' * 49} a\n"], train=[f"a {'b' * 60} {'b' * 60}\n{'d' * 48} e f\n"])
     sentence = capsys.readouterr().err
     assert sentence == f"text: words longer than 48 bytes are truncated: 2, such as '{'b' * 60}'\n"

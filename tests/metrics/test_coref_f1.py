@@ -11,7 +11,7 @@ from elmo_tasks.metrics.coref import CorefF1, as_read
 METRICS = ["muc", "b_cubed", "ceaf_e"]
 
 
-def gold_of(clusters, number=0, name="nw/wire/1", part="000", sentence_lengths=(60,)):
+def make_gold(clusters, number=0, name="nw/wire/1", part="000", sentence_lengths=(60,)):
     return {
         "number": number,
         "name": name,
@@ -34,7 +34,7 @@ def scored(*documents):
     """Gold and predicted clusters of some documents."""
     metric = CorefF1()
     for number, (clusters, predicted) in enumerate(documents):
-        metric.update([predicted], [gold_of(clusters, number)])
+        metric.update([predicted], [make_gold(clusters, number)])
     return metric.compute()
 
 
@@ -134,7 +134,7 @@ def cluster_with(clusters, mention):
     return next((set(cluster) for cluster in clusters if mention in cluster), set())
 
 
-def muc_of(key, response):
+def slow_muc(key, response):
     """Vilain et al.: a cluster of n that the other side has in p parts keeps n - p of its n - 1 links."""
     kept = links = 0
     for cluster in key:
@@ -144,7 +144,7 @@ def muc_of(key, response):
     return kept, links
 
 
-def b_cubed_of(key, response):
+def slow_b_cubed(key, response):
     shares = [
         Fraction(len(set(cluster) & cluster_with(response, mention)), len(cluster))
         for cluster in key
@@ -153,7 +153,7 @@ def b_cubed_of(key, response):
     return sum(shares), len(shares)
 
 
-def ceaf_e_of(key, response):
+def slow_ceaf_e(key, response):
     """Luo: the best of all one-to-one alignments."""
     few, many = sorted([key, response], key=len)
     best = max(
@@ -168,7 +168,7 @@ def ceaf_e_of(key, response):
 
 def from_the_definitions(documents):
     parts = {}
-    for name, count in zip(METRICS, [muc_of, b_cubed_of, ceaf_e_of], strict=True):
+    for name, count in zip(METRICS, [slow_muc, slow_b_cubed, slow_ceaf_e], strict=True):
         sides = []
         for pairs in (documents, [(response, key) for key, response in documents]):
             counts = [count(*pair) for pair in pairs]
@@ -224,13 +224,13 @@ def test_a_document_counts_once_and_as_it_came_last_whatever_the_order():
     metric = CorefF1()
     for number in (2, 0, 1, 0):
         clusters, predicted = documents[number]
-        metric.update([lettered("abcdef")], [gold_of(lettered("abc def"), number)])
-        metric.update([predicted], [gold_of(clusters, number)])
+        metric.update([lettered("abcdef")], [make_gold(lettered("abc def"), number)])
+        metric.update([predicted], [make_gold(clusters, number)])
     assert metric.compute() == pytest.approx(scored(*documents))
     assert metric.compute() == pytest.approx(from_the_definitions(documents))
     together = CorefF1()
     together.update(
-        [predicted for _, predicted in documents[::-1]], [gold_of(documents[k][0], number=k) for k in (2, 1, 0)]
+        [predicted for _, predicted in documents[::-1]], [make_gold(documents[k][0], number=k) for k in (2, 1, 0)]
     )
     assert together.compute() == pytest.approx(metric.compute())
     assert together.files() == metric.files()
@@ -243,11 +243,11 @@ def test_predictions_must_pair_with_gold():
 
 def test_a_reset_forgets_everything():
     metric = CorefF1()
-    metric.update([lettered("ab")], [gold_of(lettered("bc"))])
+    metric.update([lettered("ab")], [make_gold(lettered("bc"))])
     metric.reset()
     assert set(metric.compute().values()) == {0}
     assert set(metric.files().values()) == {""}
-    metric.update([lettered("ab")], [gold_of(lettered("ab"), number=1)])
+    metric.update([lettered("ab")], [make_gold(lettered("ab"), number=1)])
     assert metric.compute()[metric.name] == 100
     assert metric.higher_is_better
 
@@ -310,8 +310,8 @@ NESTED = [
 @pytest.mark.parametrize("clusters", NESTED)
 def test_files_hold_the_clusters_whatever_nests_in_what(clusters):
     metric = CorefF1()
-    metric.update([clusters], [gold_of(NESTED[1], sentence_lengths=(5, 4))])
-    metric.update([NESTED[1]], [gold_of(clusters, 1, "bc/(x 1)", "012", sentence_lengths=(5, 4))])
+    metric.update([clusters], [make_gold(NESTED[1], sentence_lengths=(5, 4))])
+    metric.update([NESTED[1]], [make_gold(clusters, 1, "bc/(x 1)", "012", sentence_lengths=(5, 4))])
     files = metric.files()
     written, known = in_order(clusters), in_order(NESTED[1])
     for name, first, second in (("gold.conll", known, written), ("predicted.conll", written, known)):
@@ -324,7 +324,7 @@ def test_files_hold_the_clusters_whatever_nests_in_what(clusters):
 def test_brackets_nest_as_the_mentions_do():
     metric = CorefF1()
     gold = [[(0, 4)], [(0, 2), (2, 4)], [(0, 1), (3, 4)]]
-    metric.update([[]], [gold_of(gold, sentence_lengths=(4, 1))])
+    metric.update([[]], [make_gold(gold, sentence_lengths=(4, 1))])
     cells = "(0|(1|(2) 1) (1 (2)|1)|0) -"
     rows = (f"nw/wire/1\t0\t{k}\t{cell}\n" for k, cell in zip([0, 1, 2, 3, 0], cells.split(), strict=True))
     begin, end, *lines = "#begin document (nw/wire/1); part 000\n", "#end document\n", *rows
@@ -334,7 +334,7 @@ def test_brackets_nest_as_the_mentions_do():
 def test_files_have_the_documents_in_order_of_their_numbers():
     metric = CorefF1()
     for number in (10, 2, 9):
-        metric.update([lettered("a")], [gold_of([], number, part=f"{number:03}")])
+        metric.update([lettered("a")], [make_gold([], number, part=f"{number:03}")])
     for text in metric.files().values():
         assert [part for _, part, _, _ in parsed(text)] == ["002", "009", "010"]
 
@@ -364,7 +364,7 @@ def test_files_parse_back_to_random_clusters(seed):
         lengths = rng.choices(range(1, 9), k=rng.randint(1, 4))
         gold, predicted = (random_clusters(rng, random_mentions(rng, lengths)) for _ in range(2))
         documents.append((gold, predicted))
-        metric.update([predicted], [gold_of(gold, number, sentence_lengths=lengths)])
+        metric.update([predicted], [make_gold(gold, number, sentence_lengths=lengths)])
     files = metric.files()
     for name, side in (("gold.conll", 0), ("predicted.conll", 1)):
         assert [clusters for *_, clusters in parsed(files[name])] == [in_order(pair[side]) for pair in documents]

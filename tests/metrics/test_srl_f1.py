@@ -5,7 +5,7 @@ import pytest
 from elmo_tasks.metrics.srl_f1 import SrlF1
 
 
-def gold_of(*tags, number=0):
+def make_gold(*tags, number=0):
     """Gold of a sentence whose predicates stand at their first V, or at the first token."""
     at = [row.index("B-V") if "B-V" in row else 0 for row in tags]
     return {"number": number, "predicates": at, "lemmas": [f"verb{k}" for k in at], "tags": [list(row) for row in tags]}
@@ -15,11 +15,11 @@ def scored(*pairs):
     """Predicted and gold tags of one predicate a sentence."""
     metric = SrlF1()
     for number, (predicted, gold) in enumerate(pairs):
-        metric.update([[predicted.split()]], [gold_of(gold.split(), number=number)])
+        metric.update([[predicted.split()]], [make_gold(gold.split(), number=number)])
     return metric
 
 
-def sentences_of(text):
+def read_sentences(text):
     """A props file's sentences, each a list of columns."""
     assert text.endswith("\n\n")
     return [list(zip(*map(str.split, block.split("\n")), strict=True)) for block in text[:-2].split("\n\n")]
@@ -42,7 +42,7 @@ def phrases(column):
 
 
 def pieced(column):
-    """Type and pieces of each argument: C-X goes on with the latest X, and is an X where there is none."""
+    """Type and pieces of each argument: C-X continues the latest X, and is an X where there is none."""
     found = []
     for kind, first, last in phrases(column):
         heads = [pieces for head, pieces in found if kind == f"C-{head}"]
@@ -56,7 +56,7 @@ def pieced(column):
 def srl_eval(gold, predicted):
     """What the scorer of CoNLL-2005 finds in two props files."""
     ok = excess = missed = 0
-    for gold_columns, columns in zip(sentences_of(gold), sentences_of(predicted), strict=True):
+    for gold_columns, columns in zip(read_sentences(gold), read_sentences(predicted), strict=True):
         assert gold_columns[0] == columns[0]
         for gold_column, column in zip(gold_columns[1:], columns[1:], strict=True):
             left = {(pieces[0][0], pieces[-1][1]): (kind, pieces) for kind, pieces in pieced(gold_column)}
@@ -103,7 +103,7 @@ def test_scores_are_those_of_the_conll_2005_scorer_on_the_files(seed):
             predicted = [rng.choices(every_tag, k=n_tokens) for _ in gold]
         else:
             predicted = [random_tags(rng, n_tokens, like=row) for row in gold]
-        metric.update([predicted], [gold_of(*gold, number=number)])
+        metric.update([predicted], [make_gold(*gold, number=number)])
     files = metric.files()
     scores = metric.compute()
     assert scores == srl_eval(files["gold.props"], files["predicted.props"])
@@ -162,9 +162,9 @@ def test_arguments_counted_by_hand(predicted, gold, scores):
 def test_counts_add_up_over_predicates_and_sentences_and_a_reset_forgets_them():
     # 2 of 3 predicted and 2 of 2 gold; then 0 of 1 and 0 of 2: in all 2 of 4 and 2 of 4
     metric = SrlF1()
-    first = gold_of(["B-ARG0", "B-V", "O"], ["O", "B-ARG1", "B-V"])
+    first = make_gold(["B-ARG0", "B-V", "O"], ["O", "B-ARG1", "B-V"])
     metric.update([[["B-ARG0", "B-V", "B-ARG1"], ["O", "B-ARG1", "B-V"]]], [first])
-    metric.update([[["B-V", "O", "B-ARG0"]]], [gold_of(["B-V", "B-ARG0", "B-ARG1"], number=1)])
+    metric.update([[["B-V", "O", "B-ARG0"]]], [make_gold(["B-V", "B-ARG0", "B-ARG1"], number=1)])
     assert metric.compute() == {"f1": 50, "precision": 50, "recall": 50}
     metric.reset()
     assert metric.compute() == {"f1": 0, "precision": 0, "recall": 0}
@@ -175,15 +175,15 @@ def test_counts_add_up_over_predicates_and_sentences_and_a_reset_forgets_them():
 def test_predictions_that_do_not_pair_with_gold_are_refused():
     metric = SrlF1()
     with pytest.raises(ValueError, match="zip"):
-        metric.update([], [gold_of(["B-V"])])
-    metric.update([[]], [gold_of(["B-V"])])
+        metric.update([], [make_gold(["B-V"])])
+    metric.update([[]], [make_gold(["B-V"])])
     with pytest.raises(ValueError, match="zip"):
         metric.compute()
 
 
 def test_gold_against_itself_scores_100():
     rng, metric = random.Random(5), SrlF1()
-    gold = [gold_of(*(random_tags(rng, 12) for _ in range(3)), number=k) for k in range(20)]
+    gold = [make_gold(*(random_tags(rng, 12) for _ in range(3)), number=k) for k in range(20)]
     metric.update([of_sentence["tags"] for of_sentence in gold], gold)
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
     files = metric.files()

@@ -15,7 +15,7 @@ ELMO_DIM, N_LAYERS, N_WORDS, LENGTHS = 4, 3, 9, [5, 1, 3]
 RATES = [0.5, 0.25, 0.1, 0.2, 0.3]  # in the order in which a text passes them
 
 
-def batch_of():
+def make_batch():
     """Random words and layers; garbage stands in the padding."""
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
     layers = torch.randn(len(LENGTHS), N_LAYERS, mask.shape[1], ELMO_DIM)
@@ -39,7 +39,7 @@ def bcn(placement="both"):
     )
 
 
-def logits_of(model, text, row, masks=(1.0,) * 5):
+def slow_logits(model, text, row, masks=(1.0,) * 5):
     """One text alone, token by token; a mask for each dropout."""
     mixed = mixes(model, text, row)
     words = numbers(model.words.weight)[text.word_ids[row, : LENGTHS[row]].numpy()]
@@ -57,8 +57,8 @@ def logits_of(model, text, row, masks=(1.0,) * 5):
 
 @pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
 def test_network_is_attention_and_four_poolings_over_each_text_alone(shake, placement):
-    model, batch = shake(bcn(placement), std=0.4).eval(), batch_of()
-    expected = [logits_of(model, batch.text, row) for row in range(len(LENGTHS))]
+    model, batch = shake(bcn(placement), std=0.4).eval(), make_batch()
+    expected = [slow_logits(model, batch.text, row) for row in range(len(LENGTHS))]
     with torch.no_grad():
         out = model(batch)
     np.testing.assert_allclose(out.logits.numpy(), expected, atol=1e-5)
@@ -66,7 +66,7 @@ def test_network_is_attention_and_four_poolings_over_each_text_alone(shake, plac
 
 
 def test_dropout_is_on_words_with_elmo_after_the_pooling_and_after_each_relu_layer(shake, monkeypatch):
-    model, batch, rates, masks = shake(bcn(), std=0.4).train(), batch_of(), [], []
+    model, batch, rates, masks = shake(bcn(), std=0.4).train(), make_batch(), [], []
 
     def one_mask(dropout, x):
         rates.append(dropout.p)
@@ -79,13 +79,13 @@ def test_dropout_is_on_words_with_elmo_after_the_pooling_and_after_each_relu_lay
         out = model(batch)
     assert rates == RATES
     drawn = [numbers(mask) for mask in masks]
-    expected = [logits_of(model, batch.text, row, drawn) for row in range(len(LENGTHS))]
+    expected = [slow_logits(model, batch.text, row, drawn) for row in range(len(LENGTHS))]
     np.testing.assert_allclose(out.logits.numpy(), expected, atol=1e-5)
 
 
 def test_loss_is_the_mean_negative_log_probability_of_gold():
     logits = torch.randn(3, 5)
-    batch = batch_of()
+    batch = make_batch()
     probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
     loss = BiattentiveClassifier.loss(None, ClassifierOutput(logits), batch)
     assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)

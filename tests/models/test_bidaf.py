@@ -18,7 +18,7 @@ CONTEXTS = ["In 1477, Kyōto fell.", "Yes", 'He  built\tthe "well-known" grid (o
 QUESTIONS = ["Who?", "Is it so, or not?", "When", "What did he build there in 1868?"]
 
 
-def text_of(sentences):
+def make_text(sentences):
     """Random words and layers with the characters of some token lists; garbage stands in the padding."""
     mask = torch.arange(max(map(len, sentences))) < torch.tensor([len(s) for s in sentences]).unsqueeze(1)
     table = character_id_table([word for s in sentences for word in s])
@@ -28,13 +28,13 @@ def text_of(sentences):
     return Text(sentences, torch.randint(N_WORDS, mask.shape), char_ids, mask, layers)
 
 
-def batch_of(contexts=CONTEXTS, questions=QUESTIONS):
+def make_batch(contexts=CONTEXTS, questions=QUESTIONS):
     tokens = [tokenize(context, split_hyphens=True) for context in contexts]
     paragraphs = [
         Paragraph(context, own, [token.word for token in own]) for context, own in zip(contexts, tokens, strict=True)
     ]
-    question = text_of([[token.word for token in tokenize(q)] for q in questions])
-    context = text_of([paragraph.words for paragraph in paragraphs])
+    question = make_text([[token.word for token in tokenize(q)] for q in questions])
+    context = make_text([paragraph.words for paragraph in paragraphs])
     starts = (torch.rand(len(contexts)) * context.lengths).long()
     return SquadBatch(question, context, starts, context.lengths - 1, paragraphs, [])
 
@@ -128,7 +128,7 @@ def log_probabilities(model, question, context, masks=NO_DROPOUT):
 
 @pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
 def test_network_is_the_papers_word_by_word_over_each_question_and_context_alone(shake, placement):
-    model, batch = shake(bidaf(placement), std=0.4).eval(), batch_of()
+    model, batch = shake(bidaf(placement), std=0.4).eval(), make_batch()
     with torch.no_grad():
         out = model(batch)
     assert out.starts.shape == out.ends.shape == batch.context.mask.shape
@@ -154,7 +154,7 @@ class Masks(torch.nn.Module):
 
 
 def test_dropout_is_before_and_after_the_grus_never_on_output_elmo_and_the_pointers_share_a_mask(shake):
-    model, batch = shake(bidaf(), std=0.4).eval(), batch_of()
+    model, batch = shake(bidaf(), std=0.4).eval(), make_batch()
     model.dropout = Masks()
     with torch.no_grad():
         out = model(batch)
@@ -179,7 +179,7 @@ def test_initial_values_are_those_of_the_reference():
 
 
 def test_question_and_context_share_their_encoder_and_every_parameter_is_trained(shake):
-    model, batch = shake(bidaf(), std=0.4).train(), batch_of()
+    model, batch = shake(bidaf(), std=0.4).train(), make_batch()
     model.loss(model(batch), batch).backward()
     still = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert still == []
@@ -196,7 +196,7 @@ def whole_log_probabilities(batch, n_values):
 @pytest.mark.parametrize("max_answer_tokens", [1, 2, 4, 30])
 @pytest.mark.parametrize("n_values", [1, 2, 4, 1000])
 def test_the_answer_is_the_first_of_the_most_probable_spans_that_are_short_enough(max_answer_tokens, n_values):
-    model, batch = bidaf(max_answer_tokens=max_answer_tokens), batch_of()
+    model, batch = bidaf(max_answer_tokens=max_answer_tokens), make_batch()
     for _ in range(20):
         out = whole_log_probabilities(batch, n_values)
         expected = []
@@ -209,7 +209,7 @@ def test_the_answer_is_the_first_of_the_most_probable_spans_that_are_short_enoug
 
 
 def test_spans_are_numbered_by_first_token_and_number_of_further_tokens():
-    model, batch = bidaf(max_answer_tokens=3), batch_of()
+    model, batch = bidaf(max_answer_tokens=3), make_batch()
     out = whole_log_probabilities(batch, 1000)
     spans = model.log_probabilities(out, batch)
     assert spans.shape == (*batch.context.mask.shape, 3)
@@ -219,7 +219,7 @@ def test_spans_are_numbered_by_first_token_and_number_of_further_tokens():
 
 
 def test_probabilities_of_all_spans_are_at_most_one(shake):
-    model, batch = shake(bidaf(max_answer_tokens=30), std=0.4).eval(), batch_of()
+    model, batch = shake(bidaf(max_answer_tokens=30), std=0.4).eval(), make_batch()
     with torch.no_grad():
         out = model(batch)
     torch.testing.assert_close(out.starts.exp().sum(dim=1), torch.ones(len(CONTEXTS)))
@@ -227,7 +227,7 @@ def test_probabilities_of_all_spans_are_at_most_one(shake):
 
 
 def test_loss_is_the_mean_negative_log_probability_of_both_ends():
-    batch = batch_of()
+    batch = make_batch()
     out = SpanOutput(*(torch.randn(batch.context.mask.shape).log_softmax(dim=1) for _ in range(2)))
     expected = [
         -(float(starts[first]) + float(ends[last]))
@@ -237,7 +237,7 @@ def test_loss_is_the_mean_negative_log_probability_of_both_ends():
 
 
 def test_an_answer_is_a_literal_stretch_of_its_context(shake):
-    batch = batch_of()
+    batch = make_batch()
     for seed in range(10):
         model = shake(bidaf(max_answer_tokens=5), seed=seed).eval()
         with torch.no_grad():
@@ -255,7 +255,7 @@ def test_no_tensor_of_all_pairs_vectors_is_built(largest):
         [" ".join(words[(k + row) % len(words)] for k in range(n)) for row in range(n_texts)]
         for n in (n_context, n_question)
     )
-    model, batch = bidaf(hidden=hidden, linear=24).train(), batch_of(contexts, questions)
+    model, batch = bidaf(hidden=hidden, linear=24).train(), make_batch(contexts, questions)
     assert batch.context.mask.shape == (n_texts, n_context)
     assert batch.question.mask.shape == (n_texts, n_question)
     with largest:

@@ -27,7 +27,7 @@ CLUSTERS = [[(0, 1), (3, 4)], [(3, 5), (17, 18), (18, 19)], [(12, 14), (15, 16),
 LAST = [1, 2, 3, 4, 7, 15, 31, 63]  # distance of each row of distances but the last
 
 
-def text_of(sentences):
+def make_text(sentences):
     """Random words and layers; garbage stands in the padding."""
     mask = torch.arange(max(map(len, sentences))) < torch.tensor([len(s) for s in sentences]).unsqueeze(1)
     table = character_id_table([word for s in sentences for word in s])
@@ -37,10 +37,12 @@ def text_of(sentences):
     return Text(sentences, torch.randint(1, N_WORDS, mask.shape), char_ids, mask, layers)
 
 
-def batch_of(sentences=WORDS, speakers=SPEAKERS, clusters=CLUSTERS, genre=2):
+def make_batch(sentences=WORDS, speakers=SPEAKERS, clusters=CLUSTERS, genre=2):
     table = [(start, stop - 1, k) for k, cluster in enumerate(clusters) for start, stop in cluster]
     table = torch.tensor(table, dtype=torch.long).view(-1, 3)
-    return CorefBatch(text_of(sentences), torch.tensor(speakers), torch.tensor(genre), table[:, :2], table[:, 2], [{}])
+    return CorefBatch(
+        make_text(sentences), torch.tensor(speakers), torch.tensor(genre), table[:, :2], table[:, 2], [{}]
+    )
 
 
 def coref(shake, placement="both", **other):
@@ -72,7 +74,7 @@ def characters(cnn, word):
     return np.concatenate(strongest)
 
 
-def words_of(model, text):
+def encode_words(model, text):
     """Each word as it is, and in the context of its sentence, with ELMo on either side where the model has it."""
     all_x, all_h = [], []
     for row, tokens in enumerate(text.tokens):
@@ -118,7 +120,7 @@ def crosses(a, b):
 
 def read(model, batch):
     """Kept spans, and the score of each of their antecedents, by number of span and of antecedent."""
-    x, h = words_of(model, batch.text)
+    x, h = encode_words(model, batch.text)
     sentence = [k for k, tokens in enumerate(batch.text.tokens) for _ in tokens]
     vectors, mention = {}, {}
     for first in range(len(sentence)):
@@ -151,7 +153,7 @@ def read(model, batch):
     ids=str,
 )
 def test_network_is_the_papers_span_by_span(shake, placement, limits):
-    model, batch = coref(shake, placement, **limits).eval(), batch_of()
+    model, batch = coref(shake, placement, **limits).eval(), make_batch()
     with torch.no_grad():
         out = model(batch)
     kept, scores = read(model, batch)
@@ -170,7 +172,7 @@ def test_network_is_the_papers_span_by_span(shake, placement, limits):
     np.testing.assert_allclose(out.scores, expected, rtol=1e-4, atol=1e-4)
 
 
-def output_of(spans, max_antecedents, scale=2.0):
+def make_output(spans, max_antecedents, scale=2.0):
     """Random scores; -inf where a span has no antecedent."""
     n_antecedents = min(max_antecedents, len(spans))
     scores = scale * torch.randn(1, len(spans), n_antecedents + 1, dtype=torch.float64)
@@ -211,8 +213,8 @@ KEPT = [
 @pytest.mark.parametrize("kept", KEPT, ids=str)
 @pytest.mark.parametrize("max_antecedents", [1, 2, 250])
 def test_loss_is_the_negative_log_probability_of_all_choices_that_agree_with_gold(kept, max_antecedents):
-    out = output_of(kept, max_antecedents)
-    loss = CorefE2E.loss(None, out, batch_of())
+    out = make_output(kept, max_antecedents)
+    loss = CorefE2E.loss(None, out, make_batch())
     assert float(loss) == pytest.approx(-np.log(probability_of_gold(out, CLUSTERS)), rel=1e-9, abs=1e-12)
     loss.backward()
     assert out.scores.grad.isfinite().all()
@@ -221,7 +223,7 @@ def test_loss_is_the_negative_log_probability_of_all_choices_that_agree_with_gol
 
 @pytest.mark.parametrize("kept", KEPT, ids=str)
 def test_without_gold_mentions_no_span_is_to_have_an_antecedent(kept):
-    out, batch = output_of(kept, 250), batch_of(clusters=[])
+    out, batch = make_output(kept, 250), make_batch(clusters=[])
     assert batch.mentions.shape == (0, 2)
     loss = CorefE2E.loss(None, out, batch)
     nothing = [softmax(row)[0] for row in numbers(out.scores[0])]
@@ -229,9 +231,9 @@ def test_without_gold_mentions_no_span_is_to_have_an_antecedent(kept):
 
 
 def test_the_order_of_gold_mentions_and_clusters_does_not_matter():
-    out = output_of(KEPT[0], 250)
-    expected = CorefE2E.loss(None, out, batch_of())
-    turned = CorefE2E.loss(None, out, batch_of(clusters=[cluster[::-1] for cluster in CLUSTERS[::-1]]))
+    out = make_output(KEPT[0], 250)
+    expected = CorefE2E.loss(None, out, make_batch())
+    turned = CorefE2E.loss(None, out, make_batch(clusters=[cluster[::-1] for cluster in CLUSTERS[::-1]]))
     torch.testing.assert_close(turned, expected)
 
 
@@ -255,7 +257,7 @@ def components(out):
 def test_clusters_are_what_links_to_the_best_antecedents_connect(max_antecedents, bias):
     seen = set()
     for _ in range(20):
-        out = output_of([(k, k + 1 + k % 3) for k in range(12)], max_antecedents)
+        out = make_output([(k, k + 1 + k % 3) for k in range(12)], max_antecedents)
         out.scores.data[:, :, 1:] += bias
         (clusters,) = CorefE2E.decode(None, out, None)
         mentions = [mention for cluster in clusters for mention in cluster]
@@ -267,7 +269,7 @@ def test_clusters_are_what_links_to_the_best_antecedents_connect(max_antecedents
 
 
 def test_links_make_chains_and_what_is_linked_to_nothing_is_in_no_cluster():
-    out = output_of([(0, 1), (2, 4), (5, 6), (6, 9), (10, 11), (12, 13)], 250)
+    out = make_output([(0, 1), (2, 4), (5, 6), (6, 9), (10, 11), (12, 13)], 250)
     out.scores.data[:, :, 1:] = -torch.inf
     for k, antecedent in [(2, 0), (3, 2), (5, 4)]:
         out.scores.data[0, k, k - antecedent] = 1.0
@@ -278,7 +280,7 @@ def test_links_make_chains_and_what_is_linked_to_nothing_is_in_no_cluster():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_document_of_one_word_has_one_span_and_no_cluster(shake, training):
-    model, batch = coref(shake).train(training), batch_of([["Yes"]], [0], [])
+    model, batch = coref(shake).train(training), make_batch([["Yes"]], [0], [])
     out = model(batch)
     assert out.spans.tolist() == [[[0, 0]]]
     assert out.scores.tolist() == [[[0.0, -np.inf]]]
@@ -290,7 +292,7 @@ def test_a_document_of_one_word_has_one_span_and_no_cluster(shake, training):
 
 
 def test_words_are_read_in_their_sentence_alone(shake):
-    model, batch = coref(shake).eval(), batch_of()
+    model, batch = coref(shake).eval(), make_batch()
     seen = []
     model.mention_score.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0].detach()))
     model(batch)
@@ -321,7 +323,7 @@ def test_sizes_are_those_that_are_asked_for(shake):
 
 
 def test_every_parameter_is_trained(shake):
-    model, batch = coref(shake, spans_per_word=5.0).eval(), batch_of()
+    model, batch = coref(shake, spans_per_word=5.0).eval(), make_batch()
     model.loss(model(batch), batch).backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())
     still = [name for name, p in model.named_parameters() if p.grad.abs().max() < 1e-12]
@@ -331,7 +333,7 @@ def test_every_parameter_is_trained(shake):
 
 
 def test_gradients_are_those_of_finite_differences(shake):
-    model, batch = coref(shake).eval(), batch_of()
+    model, batch = coref(shake).eval(), make_batch()
     loss = model.loss(model(batch), batch)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     directions = [torch.randn_like(p) for p in model.parameters()]
@@ -345,7 +347,7 @@ def test_gradients_are_those_of_finite_differences(shake):
 
 
 def test_in_training_words_states_features_and_layers_are_dropped_element_by_element(shake):
-    model, batch = coref(shake).train(), batch_of()
+    model, batch = coref(shake).train(), make_batch()
     seen = {}
     for name, module in model.named_modules():
         if isinstance(module, Dropout) and module.p:
@@ -368,7 +370,7 @@ def test_the_coupled_cell_has_the_models_rate_of_recurrent_dropout(shake):
 
 
 def test_without_rates_training_is_evaluation(shake):
-    model, batch = coref(shake, "none", dropout=0.0, lexical_dropout=0.0).train(), batch_of()
+    model, batch = coref(shake, "none", dropout=0.0, lexical_dropout=0.0).train(), make_batch()
     out = model(batch)
     expected = model.eval()(batch)
     assert torch.equal(out.spans, expected.spans)
@@ -377,7 +379,7 @@ def test_without_rates_training_is_evaluation(shake):
 
 def test_autocast_is_no_obstacle_to_training(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
-    model, batch = coref(shake).float().eval(), batch_of()
+    model, batch = coref(shake).float().eval(), make_batch()
     batch.text.layers = batch.text.layers.float()
     losses = []
     for enabled in (False, True):
@@ -393,7 +395,7 @@ def test_a_long_document_is_read_whole(shake):
     lengths = [1 + (7 * k) % 23 for k in range(110)]
     sentences = [[WORDS[0][k % 14] for k in range(length)] for length in lengths]
     n = sum(lengths)
-    batch = batch_of(sentences, [k // 50 % 3 for k in range(n)])
+    batch = make_batch(sentences, [k // 50 % 3 for k in range(n)])
     batch.text.layers = batch.text.layers.float()
     model = coref(shake, max_span_width=10, spans_per_word=0.4).float().eval()
     with torch.no_grad():

@@ -14,16 +14,16 @@ ELMO_DIM, N_LAYERS, N_WORDS, N_LABELS = 4, 3, 9, 3
 PREMISES, HYPOTHESES = [5, 1, 3, 1], [2, 4, 6, 1]
 
 
-def text_of(lengths):
+def make_text(lengths):
     """Random words and layers; garbage stands in the padding."""
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(len(lengths), N_LAYERS, mask.shape[1], ELMO_DIM)
     return Text([], torch.randint(N_WORDS, mask.shape), None, mask, layers)
 
 
-def batch_of(premises=PREMISES, hypotheses=HYPOTHESES):
+def make_batch(premises=PREMISES, hypotheses=HYPOTHESES):
     labels = [k % N_LABELS for k in range(len(premises))]
-    return SnliBatch(text_of(premises), text_of(hypotheses), torch.tensor(labels), labels)
+    return SnliBatch(make_text(premises), make_text(hypotheses), torch.tensor(labels), labels)
 
 
 def esim(placement="both", dropout=0.5, attention_dropout=0.0):
@@ -60,7 +60,7 @@ def pooled(model, sentence, other):
 
 @pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
 def test_network_aligns_compares_and_composes_each_pair_alone(shake, placement):
-    model, batch = shake(esim(placement), std=0.4).eval(), batch_of()
+    model, batch = shake(esim(placement), std=0.4).eval(), make_batch()
     first, last = (layer for layer in model.classifier if isinstance(layer, torch.nn.Linear))
     expected = []
     for row in range(len(batch.gold)):
@@ -76,7 +76,7 @@ def test_network_aligns_compares_and_composes_each_pair_alone(shake, placement):
 
 
 def test_a_pair_the_other_way_round_has_its_pooled_halves_the_other_way_round(shake):
-    model, batch = shake(esim(), std=0.4).eval(), batch_of()
+    model, batch = shake(esim(), std=0.4).eval(), make_batch()
     seen = []
     model.classifier.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
     with torch.no_grad():
@@ -88,21 +88,21 @@ def test_a_pair_the_other_way_round_has_its_pooled_halves_the_other_way_round(sh
 
 
 def test_every_parameter_is_trained_also_by_pairs_of_one_word(shake):
-    model, batch = shake(esim(), std=0.4).eval(), batch_of(3 * PREMISES, 3 * HYPOTHESES)
+    model, batch = shake(esim(), std=0.4).eval(), make_batch(3 * PREMISES, 3 * HYPOTHESES)
     model.loss(model(batch), batch).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
 
 def test_loss_is_the_mean_negative_log_probability_of_gold():
-    batch, logits = batch_of(), torch.randn(len(PREMISES), N_LABELS)
+    batch, logits = make_batch(), torch.randn(len(PREMISES), N_LABELS)
     probabilities = [softmax(row)[label] for row, label in zip(logits.numpy(), batch.gold, strict=True)]
     loss = Esim.loss(None, ClassifierOutput(logits), batch)
     assert float(loss) == pytest.approx(-np.log(probabilities).mean(), rel=1e-5)
 
 
 def test_attention_dropout_is_on_what_the_projection_reads_element_by_element(shake):
-    model, batch = shake(esim(dropout=0.0, attention_dropout=0.5), std=0.4).train(), batch_of()
+    model, batch = shake(esim(dropout=0.0, attention_dropout=0.5), std=0.4).train(), make_batch()
     model.elmo.dropout.p = 0.0
     dropped, whole = [], []
     model.projection.register_forward_pre_hook(lambda _, x: dropped.append(x[0].detach()))

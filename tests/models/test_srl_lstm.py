@@ -18,19 +18,19 @@ PREDICATES = [[1, 4], [0], [3, 0, 2], [0]]
 LENGTHS = [5, 2, 4, 1]
 
 
-def text_of(items, n_words=9, layers=None):
+def make_text(items, n_words=9, layers=None):
     lengths = torch.tensor([len(item.tokens) for item in items])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     layers = None if layers is None else torch.randn(len(items), layers[0], mask.shape[1], layers[1])
     return Text([item.tokens for item in items], torch.randint(n_words, mask.shape), None, mask, layers)
 
 
-def batch_of(predicates=PREDICATES, lengths=LENGTHS):
+def make_batch(predicates=PREDICATES, lengths=LENGTHS):
     """Random words, layers and tags; garbage stands in the padding."""
     items = [SrlItem(["w"] * n, {}) for n in lengths]
     counts = torch.tensor([len(row) for row in predicates])
     return SrlBatch(
-        text=text_of(items, N_WORDS, (N_LAYERS, ELMO_DIM)),
+        text=make_text(items, N_WORDS, (N_LAYERS, ELMO_DIM)),
         valid=torch.arange(int(counts.max())) < counts.unsqueeze(1),
         predicates=torch.tensor([k for row in predicates for k in row]),
         tags=torch.randint(len(TAGS), (int(counts.sum()), max(lengths))),
@@ -83,7 +83,7 @@ def mixed(model, place, layers):
     return float(mix.gamma) * np.einsum("l,ltd->td", weights, numbers(layers))
 
 
-def scores_of(model, text, row, predicate):
+def slow_scores(model, text, row, predicate):
     """Of the tags of one predicate of one sentence, without padding."""
     n = int(text.mask[row].sum())
     layers = text.layers[row, :, :n]
@@ -99,7 +99,7 @@ def scores_of(model, text, row, predicate):
 def expected_scores(model, batch):
     """By sentence and place among its predicates."""
     return {
-        (row, place): scores_of(model, batch.text, row, predicate)
+        (row, place): slow_scores(model, batch.text, row, predicate)
         for row, of_sentence in enumerate(PREDICATES)
         for place, predicate in enumerate(of_sentence)
     }
@@ -108,7 +108,7 @@ def expected_scores(model, batch):
 @pytest.mark.parametrize("n_layers", [1, 4])
 @pytest.mark.parametrize("placement", ["none", "input", "output", "both"])
 def test_network_reads_each_sentence_alone_for_each_of_its_predicates(shake, placement, n_layers):
-    model, batch = shake(labeller(placement, n_layers), std=0.4).eval(), batch_of()
+    model, batch = shake(labeller(placement, n_layers), std=0.4).eval(), make_batch()
     with torch.no_grad():
         out = model(batch)
     assert tuple(out.scores.shape) == (4, 3, 5, len(TAGS))
@@ -118,7 +118,7 @@ def test_network_reads_each_sentence_alone_for_each_of_its_predicates(shake, pla
 
 
 def test_loss_is_a_mean_over_each_sentences_tokens_and_then_over_predicates(shake):
-    model, batch = shake(labeller(), std=0.4).eval(), batch_of()
+    model, batch = shake(labeller(), std=0.4).eval(), make_batch()
     losses = []
     for tags, scores in zip(batch.tags.numpy(), expected_scores(model, batch).values(), strict=True):
         log_normaliser = np.log(np.exp(scores).sum(axis=1))
@@ -128,7 +128,7 @@ def test_loss_is_a_mean_over_each_sentences_tokens_and_then_over_predicates(shak
 
 
 def test_padding_and_places_without_a_predicate_change_neither_scores_nor_loss(shake):
-    model, batch, alone = shake(labeller(), std=0.4).eval(), batch_of(), []
+    model, batch, alone = shake(labeller(), std=0.4).eval(), make_batch(), []
     with torch.no_grad():
         out = model(batch)
         which = count()
@@ -146,7 +146,7 @@ def test_padding_and_places_without_a_predicate_change_neither_scores_nor_loss(s
 
 
 def test_every_parameter_is_trained_also_by_sentences_of_one_word(shake):
-    model, batch = shake(labeller(), std=0.4).eval(), batch_of(5 * PREDICATES, 5 * LENGTHS)
+    model, batch = shake(labeller(), std=0.4).eval(), make_batch(5 * PREDICATES, 5 * LENGTHS)
     model.loss(model(batch), batch).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
@@ -159,7 +159,7 @@ def is_iob2(tags):
 def test_decoding_gives_valid_tags_for_each_token_of_each_predicate(shake):
     model, overruled = shake(labeller(), std=1.0).eval(), 0
     for _ in range(10):
-        batch = batch_of()
+        batch = make_batch()
         with torch.no_grad():
             out = model(batch)
         decoded = model.decode(out, batch)

@@ -21,18 +21,18 @@ SIZES = [
 sizes = pytest.mark.parametrize(("n_spans", "max_antecedents"), SIZES)
 
 
-def scorer_of(shake, max_antecedents, dropout=0.2, **other):
+def make_scorer(shake, max_antecedents, dropout=0.2, **other):
     sizes = {"span_dim": SPAN_DIM, "hidden": HIDDEN, "feature_dim": FEATURE_DIM, "n_genres": N_GENRES} | other
     return shake(AntecedentScorer(**sizes, max_antecedents=max_antecedents, dropout=dropout)).double()
 
 
-def document_of(n_spans, span_dim=SPAN_DIM):
+def make_document(n_spans, span_dim=SPAN_DIM):
     """Spans of three speakers, and a genre."""
     spans = torch.randn(n_spans, span_dim, dtype=torch.float64, requires_grad=True)
     return spans, torch.randint(3, (n_spans,)), torch.tensor(2)
 
 
-def row_of(distance):
+def make_row(distance):
     return next((row for row, last in enumerate(LAST) if distance <= last), len(LAST))
 
 
@@ -56,7 +56,7 @@ def pair_by_pair(scorer, spans, speakers, genre):
     for k, span in enumerate(spans):
         for distance in range(1, min(k, scores.shape[1]) + 1):
             other = spans[k - distance]
-            features = same_speaker[int(speakers[k] == speakers[k - distance])], of_distance[row_of(distance)]
+            features = same_speaker[int(speakers[k] == speakers[k - distance])], of_distance[make_row(distance)]
             x = weight @ np.concatenate([span, other, span * other, *features, of_genre[int(genre)]]) + bias
             for layer_weight, layer_bias in layers:
                 x = layer_weight @ np.maximum(x, 0) + layer_bias
@@ -72,7 +72,7 @@ def all_at_once(scorer, spans, speakers, genre):
     others = spans[before.clamp_min(0)]
     own = spans.unsqueeze(1).expand_as(others)
     same = speakers[before.clamp_min(0)] == speakers.unsqueeze(1)
-    rows = torch.tensor([row_of(int(offset)) for offset in offsets]).expand(n_spans, -1)
+    rows = torch.tensor([make_row(int(offset)) for offset in offsets]).expand(n_spans, -1)
     genres = genre.expand(n_spans, n_antecedents)
     features = scorer.same_speaker(same.long()), scorer.distance(rows), scorer.genre(genres)
     x = torch.cat([own, others, own * others, *features], dim=2) @ first_layer(scorer).t() + scorer.from_span.bias
@@ -85,7 +85,7 @@ def all_at_once(scorer, spans, speakers, genre):
 def test_scores_are_those_of_each_pairs_vector_alone_and_none_where_there_is_no_antecedent(
     shake, n_spans, max_antecedents
 ):
-    scorer, document = scorer_of(shake, max_antecedents).eval(), document_of(n_spans)
+    scorer, document = make_scorer(shake, max_antecedents).eval(), make_document(n_spans)
     expected = pair_by_pair(scorer, *document)
     found = scorer(*document).detach()
     assert found.shape == (n_spans, min(max_antecedents, n_spans))
@@ -108,7 +108,7 @@ def gradients(scorer, score, spans, *rest):
 
 @sizes
 def test_gradients_are_those_of_the_plain_formula(shake, n_spans, max_antecedents):
-    scorer, document = scorer_of(shake, max_antecedents).eval(), document_of(n_spans)
+    scorer, document = make_scorer(shake, max_antecedents).eval(), make_document(n_spans)
     expected = gradients(scorer, lambda *d: all_at_once(scorer, *d), *document)
     names = ["spans", *(name for name, _ in scorer.named_parameters())]
     for name, found, wanted in zip(names, gradients(scorer, scorer, *document), expected, strict=True):
@@ -132,8 +132,8 @@ def test_gradients_of_the_products_are_those_of_finite_differences(n_window, n_s
 
 
 def test_dropouts_masks_are_those_of_the_forward_pass_when_a_block_is_scored_again(shake):
-    scorer = scorer_of(shake, 12, dropout=0.5, span_dim=2).train()
-    spans, *rest = document_of(_BLOCK + 5, span_dim=2)
+    scorer = make_scorer(shake, 12, dropout=0.5, span_dim=2).train()
+    spans, *rest = make_document(_BLOCK + 5, span_dim=2)
 
     def total(spans):
         torch.manual_seed(3)
@@ -144,7 +144,7 @@ def test_dropouts_masks_are_those_of_the_forward_pass_when_a_block_is_scored_aga
 
 
 def test_both_layers_and_the_features_are_dropped_in_training_and_none_in_evaluation(shake):
-    scorer, (spans, *rest) = scorer_of(shake, 12, dropout=0.5), document_of(20)
+    scorer, (spans, *rest) = make_scorer(shake, 12, dropout=0.5), make_document(20)
     dropouts = {"layer 1": scorer.rest[1], "layer 2": scorer.rest[4], "features": scorer.feature_dropout}
     scores = {}
     for training in ((), ("layer 1",), ("layer 2",), ("features",), ("layer 1", "layer 2")):
@@ -159,7 +159,7 @@ def test_both_layers_and_the_features_are_dropped_in_training_and_none_in_evalua
 
 def test_dropout_of_the_features_has_a_mask_of_its_own_for_every_pair(shake):
     """With every feature 1 and a first layer that adds them up, a pair's score is the sum of its mask."""
-    scorer = scorer_of(shake, 30, dropout=0.25, hidden=1).eval()
+    scorer = make_scorer(shake, 30, dropout=0.25, hidden=1).eval()
     with torch.no_grad():
         for parameter in scorer.parameters():
             parameter.zero_()
@@ -168,7 +168,7 @@ def test_dropout_of_the_features_has_a_mask_of_its_own_for_every_pair(shake):
         for layer in (layer for layer in scorer.rest if isinstance(layer, torch.nn.Linear)):
             layer.weight.fill_(1)
     scorer.feature_dropout.train()
-    scores = scorer(*document_of(31))
+    scores = scorer(*make_document(31))
     kept = (scores[scores > -torch.inf] * 0.75).detach()
     torch.testing.assert_close(kept, kept.round(), atol=1e-5, rtol=0)
     n_features = 3 * FEATURE_DIM
@@ -178,7 +178,7 @@ def test_dropout_of_the_features_has_a_mask_of_its_own_for_every_pair(shake):
 
 @pytest.mark.parametrize("max_antecedents", [1, 6, _BLOCK + 2])
 def test_no_span_further_back_than_the_limit_has_influence(shake, max_antecedents):
-    scorer, (spans, *rest) = scorer_of(shake, max_antecedents, hidden=40).eval(), document_of(2 * _BLOCK + 9)
+    scorer, (spans, *rest) = make_scorer(shake, max_antecedents, hidden=40).eval(), make_document(2 * _BLOCK + 9)
     scores = scorer(spans, *rest)
     for k in (max_antecedents + 1, _BLOCK + 4, len(spans) - 1):
         (of_spans,) = torch.autograd.grad(scores[k][scores[k] > -torch.inf].sum(), spans, retain_graph=True)
@@ -187,7 +187,7 @@ def test_no_span_further_back_than_the_limit_has_influence(shake, max_antecedent
 
 
 def test_speakers_matter_by_being_the_same_alone(shake):
-    scorer, (spans, _, genre) = scorer_of(shake, 5).eval(), document_of(8)
+    scorer, (spans, _, genre) = make_scorer(shake, 5).eval(), make_document(8)
     speakers = torch.tensor([0, 1, 1, 0, 2, 0, 2, 2])
     scores = scorer(spans, speakers, genre)
     assert torch.equal(scorer(spans, 90 - 7 * speakers, genre), scores)
@@ -196,8 +196,8 @@ def test_speakers_matter_by_being_the_same_alone(shake):
 
 def test_memory_holds_the_pairs_of_one_block_alone(shake, largest):
     n_spans, max_antecedents, span_dim, hidden = 300, 250, 200, 32
-    scorer = scorer_of(shake, max_antecedents, span_dim=span_dim, hidden=hidden).float().train()
-    spans, *rest = document_of(n_spans, span_dim=span_dim)
+    scorer = make_scorer(shake, max_antecedents, span_dim=span_dim, hidden=hidden).float().train()
+    spans, *rest = make_document(n_spans, span_dim=span_dim)
     spans, saved = spans.detach().float().requires_grad_(), []
     with largest:
         with saved_tensors_hooks(lambda x: (saved.append(x), x)[1], lambda x: x):
@@ -212,7 +212,7 @@ def test_memory_holds_the_pairs_of_one_block_alone(shake, largest):
 
 def test_autocast_is_no_obstacle_to_gradients(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
-    scorer, (spans, *rest) = scorer_of(shake, 20, hidden=40).float().eval(), document_of(_BLOCK + 8)
+    scorer, (spans, *rest) = make_scorer(shake, 20, hidden=40).float().eval(), make_document(_BLOCK + 8)
     spans = spans.detach().float().requires_grad_()
 
     def total(precise):

@@ -72,7 +72,7 @@ def test_a_null_choice_is_one_more_term_of_the_normaliser(null):
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e30])
-def test_a_null_choice_stands_large_scores(scale):
+def test_a_null_choice_works_with_large_scores(scale):
     scores = torch.tensor([[scale, -scale], [-scale, -scale]], requires_grad=True)
     null = torch.tensor(-1.0, requires_grad=True)
     out = masked_softmax_with_null(scores, torch.ones(2, 2, dtype=torch.bool), null)

@@ -11,12 +11,12 @@ LENGTHS, N_TOKENS, INPUT_DIM, HIDDEN = [2, 5, 1], 6, 3, 4  # one position more t
 MASK = torch.arange(N_TOKENS) < torch.tensor(LENGTHS).unsqueeze(1)
 
 
-def layer_of(shake, dropout=0.0):
+def make_layer(shake, dropout=0.0):
     return shake(BiCoupledLSTM(INPUT_DIM, HIDDEN, dropout), std=0.6)
 
 
 def test_each_text_is_read_by_the_2017_cell_as_if_it_were_alone_whatever_the_padding_holds(shake):
-    layer, x = layer_of(shake, dropout=0.5).eval(), torch.randn(3, N_TOKENS, INPUT_DIM)
+    layer, x = make_layer(shake, dropout=0.5).eval(), torch.randn(3, N_TOKENS, INPUT_DIM)
     assert layer.dim == 2 * HIDDEN
     out = layer(x, MASK).detach().numpy()
     for row, text, n in zip(out, x.numpy(), LENGTHS, strict=True):
@@ -25,7 +25,7 @@ def test_each_text_is_read_by_the_2017_cell_as_if_it_were_alone_whatever_the_pad
 
 
 def test_in_training_each_text_and_direction_has_one_mask_on_the_state_that_is_read(shake, monkeypatch):
-    layer, x, masks = layer_of(shake, dropout=0.5).train(), torch.randn(3, N_TOKENS, INPUT_DIM), []
+    layer, x, masks = make_layer(shake, dropout=0.5).train(), torch.randn(3, N_TOKENS, INPUT_DIM), []
     draw = coupled_lstm.dropout_mask
     monkeypatch.setattr(coupled_lstm, "dropout_mask", lambda *a: masks.append(draw(*a)) or masks[-1])
     out = layer(x, MASK).detach().numpy()
@@ -38,7 +38,7 @@ def test_in_training_each_text_and_direction_has_one_mask_on_the_state_that_is_r
 
 
 def test_gradients_are_those_of_finite_differences(shake):
-    layer = layer_of(shake).double()
+    layer = make_layer(shake).double()
     x = torch.randn(3, N_TOKENS, INPUT_DIM, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda *_: layer(x, MASK), (x, *layer.parameters()))
 

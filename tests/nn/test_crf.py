@@ -57,7 +57,7 @@ def test_loss_and_its_gradients_are_those_of_enumerating_all_tag_sequences(n_tag
     emissions, tags, mask = case(n_tags, scale=2.0)
     ours, slow = crf.loss(emissions, tags, mask), enumerated_losses(crf, emissions, tags)
     torch.testing.assert_close(ours, slow)
-    weights = torch.tensor([1.0, -2.0, 3.0], dtype=torch.double)  # so that no text's gradient hides behind another's
+    weights = torch.tensor([1.0, -2.0, 3.0], dtype=torch.double)  # so that no text's gradient hides another's
     torch.testing.assert_close(
         gradients((weights * ours).sum(), crf, emissions), gradients((weights * slow).sum(), crf, emissions)
     )

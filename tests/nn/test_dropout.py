@@ -13,7 +13,7 @@ both_kinds = pytest.mark.parametrize("kind", [Dropout, VariationalDropout])
 
 
 def deviations(found, n, p):
-    """How many standard deviations the number of hits in n trials is away from what a chance of p makes expect."""
+    """How many standard deviations the number of hits in n trials differs from its expectation under probability p."""
     return np.abs(np.asarray(found) - n * p).max() / max(1, np.sqrt(n * p * (1 - p)))
 
 

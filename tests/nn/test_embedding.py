@@ -7,7 +7,7 @@ from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 
 
-def text_of(*sentences):
+def make_text(*sentences):
     """Texts with character ids; garbage stands in the padding."""
     lengths = torch.tensor([len(s) for s in sentences])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
@@ -17,11 +17,11 @@ def text_of(*sentences):
     return Text(list(sentences), torch.randint(5, mask.shape), char_ids, mask, None)
 
 
-def cnn_of(widths=(3,)):
+def make_cnn(widths=(3,)):
     return CharacterCNN(char_dim=4, widths=list(widths), filters=6)
 
 
-def features_of(word, cnn):
+def features(word, cnn):
     """Every window of a word, its marks included; a word shorter than a filter is filled up with zeros."""
     ids = [259, *(byte + 1 for byte in word.encode()), 260]
     x = cnn.embedding.weight.detach().numpy()[ids]
@@ -47,25 +47,25 @@ def features_of(word, cnn):
     ],
 )
 def test_character_features_are_the_strongest_response_of_each_filter_over_the_word(widths, sentences):
-    cnn, text = cnn_of(widths), text_of(*sentences)
+    cnn, text = make_cnn(widths), make_text(*sentences)
     out = cnn(text).detach().numpy()
     assert out.shape == (*text.mask.shape, cnn.dim)
     for row, sentence in zip(out, sentences, strict=True):
-        np.testing.assert_allclose(row[: len(sentence)], [features_of(w, cnn) for w in sentence], atol=1e-6)
+        np.testing.assert_allclose(row[: len(sentence)], [features(w, cnn) for w in sentence], atol=1e-6)
         assert not row[len(sentence) :].any()
 
 
 @pytest.mark.parametrize("widths", [(3,), (2, 5)])
 def test_character_features_of_a_word_do_not_depend_on_the_other_words_of_its_batch(widths):
-    cnn = cnn_of(widths)
-    alone = cnn(text_of(["a", "dog"]))[0]
-    beside = cnn(text_of(["a", "dog", "hippopotamus"], ["x" * 80]))[0, :2]
+    cnn = make_cnn(widths)
+    alone = cnn(make_text(["a", "dog"]))[0]
+    beside = cnn(make_text(["a", "dog", "hippopotamus"], ["x" * 80]))[0, :2]
     torch.testing.assert_close(beside, alone)
 
 
 def test_word_embedding_gives_each_id_its_row():
     matrix = torch.randn(5, 3)
-    embedding, text = WordEmbedding(matrix, trainable=True), text_of(["a", "b"], ["c"])
+    embedding, text = WordEmbedding(matrix, trainable=True), make_text(["a", "b"], ["c"])
     out = embedding(text)
     for b, t in np.ndindex(*text.mask.shape):
         assert torch.equal(out[b, t], matrix[text.word_ids[b, t]])
@@ -73,7 +73,7 @@ def test_word_embedding_gives_each_id_its_row():
 
 
 def test_word_embedding_trains_only_if_told_and_never_the_padding_row():
-    text = text_of(["a", "b", "c"])
+    text = make_text(["a", "b", "c"])
     text.word_ids = torch.tensor([[2, 0, 2]])
     embedding = WordEmbedding(torch.randn(4, 3), trainable=True)
     embedding(text).sum().backward()
@@ -90,7 +90,7 @@ def test_character_embeddings_start_uniformly_and_zero_where_there_is_no_word(in
 
 
 def test_character_dropout_is_on_the_elements_of_the_embeddings_in_training_alone():
-    cnn, text = CharacterCNN(char_dim=4, widths=[3], filters=6, dropout=0.5), text_of(["some", "words"], ["more"])
+    cnn, text = CharacterCNN(char_dim=4, widths=[3], filters=6, dropout=0.5), make_text(["some", "words"], ["more"])
     (convolution,), seen = cnn.convolutions, []
     convolution.register_forward_pre_hook(lambda _, x: seen.append(x[0].detach()))
     cnn(text)

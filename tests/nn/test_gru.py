@@ -40,7 +40,7 @@ def gradients(layer, out, *inputs, seed=5):
 
 
 def step_by_step(x, gru, suffix):
-    """One direction of a GRU over an unpadded text (Cho et al.'s equations, the reset gate behind the product)."""
+    """One direction of a GRU over an unpadded text (Cho et al.'s equations, the reset gate after the product)."""
     w_in, w_h, b_in, b_h = (
         getattr(gru, f"{name}_l0{suffix}").detach().double().numpy()
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")

@@ -82,7 +82,7 @@ def test_a_dropout_mask_is_on_the_state_that_goes_out_and_on_to_the_next_step(sh
     layer = shake(HighwayLSTM(3, 4).to(dtype))
     x, _ = texts(lengths, max(lengths), dtype)
     keep = 2 * torch.rand(len(lengths), 4, dtype=dtype) * (torch.rand(len(lengths), 4) < 0.7)
-    packing = Packing.of(lengths)
+    packing = Packing.from_lengths(lengths)
     packed = (packing.rows, packing.positions[0])
     out = layer(x[packed], packing.batch_sizes, keep)
     apart = [step_by_step(layer, text[:n], row) for text, n, row in zip(x, lengths, keep, strict=True)]

@@ -10,7 +10,7 @@ DOCUMENTS = [[4, 1, 6, 2, 1], [1], [1, 1, 1], [5], [3, 3], [2, 7]]
 documents = pytest.mark.parametrize("lengths", DOCUMENTS, ids=str)
 
 
-def mask_of(lengths, padding=0):
+def make_mask(lengths, padding=0):
     return torch.arange(max(lengths) + padding) < torch.tensor(lengths).unsqueeze(1)
 
 
@@ -24,7 +24,7 @@ def test_all_spans_are_those_within_a_sentence_that_are_narrow_enough_in_order(l
         if sentence[i] == sentence[j] and j - i + 1 <= max_width
     ]
     for padding in (0, 3):
-        first, last = all_spans(mask_of(lengths, padding), max_width)
+        first, last = all_spans(make_mask(lengths, padding), max_width)
         assert first.dtype == last.dtype == torch.long
         assert list(zip(first.tolist(), last.tolist(), strict=True)) == expected
 
@@ -42,7 +42,7 @@ def attended(x, scores, first, last):
 @pytest.mark.parametrize("max_width", [1, 3, 30])
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_heads_are_each_spans_words_weighted_by_the_softmax_of_its_own_scores(lengths, max_width, scale):
-    first, last = all_spans(mask_of(lengths), max_width)
+    first, last = all_spans(make_mask(lengths), max_width)
     x, scores = torch.randn(sum(lengths), 5, dtype=torch.float64), scale * torch.randn(sum(lengths)).double()
     expected = attended(x.numpy(), scores.numpy(), first, last)
     np.testing.assert_allclose(head_attention(x, scores, first, last, max_width), expected, atol=1e-12)
@@ -52,13 +52,13 @@ def test_heads_are_each_spans_words_weighted_by_the_softmax_of_its_own_scores(le
 
 
 def test_head_attentions_gradients_are_those_of_finite_differences():
-    first, last = all_spans(mask_of([4, 1, 2]), 3)
+    first, last = all_spans(make_mask([4, 1, 2]), 3)
     x, scores = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((7, 2), (7,)))
     assert torch.autograd.gradcheck(lambda x, scores: head_attention(x, scores, first, last, 3), (x, scores))
 
 
 def test_head_attention_gathers_no_words_of_all_spans_at_once(largest):
-    first, last = all_spans(mask_of([40, 40]), 10)
+    first, last = all_spans(make_mask([40, 40]), 10)
     x, scores = torch.randn(80, 30, requires_grad=True), torch.randn(80, requires_grad=True)
     with largest:
         head_attention(x, scores, first, last, 10).square().sum().backward()
@@ -85,7 +85,7 @@ def test_the_best_spans_are_taken_greedily_unless_they_cross_a_better_one(n, n_v
     fewer = 0
     for lengths in DOCUMENTS:
         for max_width in (2, 4, 30):
-            first, last = all_spans(mask_of(lengths), max_width)
+            first, last = all_spans(make_mask(lengths), max_width)
             scores = torch.randint(n_values, (len(first),)).float()  # whole numbers, so that ties come often
             expected = greedily_best(scores.tolist(), list(zip(first.tolist(), last.tolist(), strict=True)), n)
             found = best_spans(scores, first, last, n)
@@ -105,7 +105,7 @@ def test_the_best_of_spans_in_any_order_are_as_good():
 
 
 def test_none_of_no_spans_is_an_index_still():
-    first, last = all_spans(mask_of([3]), 2)
+    first, last = all_spans(make_mask([3]), 2)
     for kept in (best_spans(torch.randn(5), first, last, 0), best_spans(*torch.zeros(3, 0).long(), 4)):
         assert first[kept].tolist() == []
 

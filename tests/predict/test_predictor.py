@@ -27,7 +27,7 @@ DEV = {
 }
 
 
-def row_of(folder: Path) -> dict[str, Any]:
+def find_row(folder: Path) -> dict[str, Any]:
     row: dict[str, Any] = json.loads((folder.parents[1] / "rows" / f"{folder.name}.json").read_text())
     return row
 
@@ -51,7 +51,7 @@ def without_gold(predictor: Any, item: Any) -> Mapping[str, Any]:
 def test_it_scores_what_the_run_scored(finished: Finished, task: str) -> None:
     folder = finished(task)
     result = load_run(folder).evaluate(BUNDLED / "sample" / DEV[task], "dev")
-    row = row_of(folder)
+    row = find_row(folder)
     assert result.scores == pytest.approx(row["scores"]["dev"], abs=1e-9)
     assert result.n_items == row["data"]["items"]["dev"]["used"]
 

@@ -17,7 +17,7 @@ from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.tokens import tokenize
 from elmo_tasks.rehearsal.__main__ import main
-from elmo_tasks.rehearsal.language import Language, lengths, raw, word_of_rank
+from elmo_tasks.rehearsal.language import Language, lengths, make_word, raw
 from elmo_tasks.rehearsal.ontonotes import write_ontonotes
 from elmo_tasks.rehearsal.snli import N_PAIRS, write_snli
 from elmo_tasks.rehearsal.squad import N_QUESTIONS, write_squad
@@ -77,7 +77,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Pa
 
 
 def test_words_are_distinct_and_frequent_by_zipfs_law() -> None:
-    words = [word_of_rank(rank) for rank in range(150_000)]
+    words = [make_word(rank) for rank in range(150_000)]
     assert len(set(words)) == len(words)
     drawn = Counter(Language(1000, np.random.default_rng(1)).words(200_000))
     weights = [(rank + 1 + 2.7) ** -1.1 for rank in range(1000)]
@@ -120,7 +120,7 @@ def test_a_bad_argument_is_refused_in_one_sentence(tmp_path: Path, arguments: li
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path, limited: object) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(tmp_path: Path, limited: object) -> None:
     with limited(10_000), pytest.raises(SystemExit, match="cannot be written"):  # type: ignore[operator]
         main([str(tmp_path), "--parts", "snli", "--share", "0.01"])
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

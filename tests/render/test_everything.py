@@ -1,4 +1,4 @@
-"""The tables of a report: what is averaged, what is kept apart, and what is said of it."""
+"""The tables of a report: what is averaged, what is kept apart, and its notes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +82,7 @@ def test_keys_that_differ_from_the_task_s_default_are_shown(make_row: MakeRow, c
 
 
 @pytest.mark.parametrize(("n_rising", "expected"), [(0, "converged"), (1, "converged"), (2, "still rising")])
-def test_more_than_one_seed_of_five_that_had_not_converged_is_said(
+def test_more_than_one_seed_of_five_that_had_not_converged_is_marked(
     make_row: MakeRow, collect: Collect, n_rising: int, expected: str
 ) -> None:
     rows = [make_row(k, 80.0, changes={"training.converged": k > n_rising}) for k in range(1, 6)]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.render.charts import gain_figure, hatch
+from elmo_tasks.render.charts import gain_figure, hatching
 from elmo_tasks.render.drawing import Drawing, draw, inline, style
 from elmo_tasks.render.figures import COLOUR, isolated, line_figure
 from elmo_tasks.render.sections import draw_all
@@ -265,7 +265,8 @@ def test_the_weight_figure_prints_means_and_marks_them_as_the_paper_does(make_ro
     assert "output ELMo" in [text.text for text in lower.group.iter(f"{SVG}text")]
     hatched = [p for p in upper.group.iter(f"{SVG}path") if "url(#" in p.get("style", "")]
     assert len(hatched) == 5  # speckled, hatched, hatched; plain, hatched, hatched
-    assert [hatch(s) for s in (0.0, 0.333, 1 / 3, 0.5, 2 / 3, 0.667, 1.0)] == ["---"] * 2 + [""] * 3 + ["..."] * 2
+    found = [hatching(s) for s in (0.0, 0.333, 1 / 3, 0.5, 2 / 3, 0.667, 1.0)]
+    assert found == ["hatched"] * 2 + [""] * 3 + ["speckled"] * 2
 
 
 def test_mixes_are_kept_apart_by_setting_and_averaged_over_seeds(make_row: MakeRow) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.rows.io import MAX_BYTES, finished_row, from_text, load, read_row, to_json, write_row
+from elmo_tasks.rows.io import MAX_BYTES, finished_row, from_text, read_row, to_json, write_row
 from elmo_tasks.rows.schema import FailedRow, Row
 
 Json = dict[str, Any]
@@ -158,6 +158,6 @@ def test_a_failed_run_has_no_finished_row(supervised: Json, failed: Json, tmp_pa
     assert finished_row(path) is None
     path.write_text(json.dumps(failed))
     assert finished_row(path) is None
-    assert load(tmp_path) == [read(failed)]
+    assert read_row(path) == read(failed)
     path.write_text(json.dumps(supervised))
     assert finished_row(path) == read(supervised)

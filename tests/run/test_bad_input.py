@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import pytest
 from hydra.utils import get_class
 
-from elmo_tasks.configuration.rules import rule_of
+from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
 
@@ -157,7 +157,7 @@ def test_every_key_of_a_model_has_a_range_or_a_choice(composed: Any, task: str) 
     model = composed(f"task={task}").task.model
     hints = get_type_hints(get_class(model._target_).__init__, include_extras=True)
     for key in set(model) - {"_target_"}:
-        assert re.search(r"\d|one of", rule_of(hints[key])[0]), key
+        assert re.search(r"\d|one of", find_rule(hints[key])[0]), key
 
 
 def test_a_message_quotes_at_most_a_part_of_what_was_found(composed: Any) -> None:

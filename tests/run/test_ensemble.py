@@ -65,7 +65,7 @@ def scatter(outputs: Path, seed: int) -> None:
     path.write_text(json.dumps(row | {"weights": hashlib.sha256(file.read_bytes()).hexdigest()}), "utf-8")
 
 
-def rows_of(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def split_rows(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of single runs in order of their seeds, and rows of ensembles."""
     rows = load(tmp_path / "outputs" / "rows")
     singles = sorted((row for row in rows if row["ensemble"] is None), key=lambda row: row["seed"])
@@ -75,7 +75,7 @@ def rows_of(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 def outputs_of_members(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
     """Some batches in the order of the file, each with the outputs of both members, all built and loaded here."""
     found: list[list[Any]] = []
-    for row in rows_of(tmp_path)[0]:
+    for row in split_rows(tmp_path)[0]:
         cfg = validate(composed(*overrides, f"seed={row['seed']}"))
         data, bilm = build_data(cfg), build_bilm(cfg)
         data.read()
@@ -95,7 +95,7 @@ def test_labels_are_chosen_by_the_mean_of_the_members_probabilities(
 ) -> None:
     finish(*overrides)
     value = train.run(composed(*overrides, "ensemble=[1,2]", "test=true"))
-    _, (row,) = rows_of(tmp_path)
+    _, (row,) = split_rows(tmp_path)
     assert row["scores"]["dev"]["accuracy"] == value
     assert list(row["scores"]) == ["dev", "test"]
     for split, scores in row["scores"].items():
@@ -114,7 +114,7 @@ def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_spa
 ) -> None:
     finish(*SQUAD)
     value = train.run(composed(*SQUAD, "ensemble=[1,2]", "test=true"))
-    _, (row,) = rows_of(tmp_path)
+    _, (row,) = split_rows(tmp_path)
     assert row["scores"]["dev"]["f1"] == value
     assert list(row["files"]) == [f"{row['run_id']}/{split}/predictions.json" for split in ("dev", "test")]
     for file, (split, scores) in zip(row["files"], row["scores"].items(), strict=True):
@@ -123,7 +123,7 @@ def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_spa
         for batch, *outs in outputs_of_members(composed, tmp_path, SQUAD, split):
             for k, (paragraph, gold) in enumerate(zip(batch.paragraphs, batch.gold, strict=True)):
                 members = [
-                    spans_of(paragraph, out.starts[k].exp().tolist(), out.ends[k].exp().tolist()) for out in outs
+                    slow_spans(paragraph, out.starts[k].exp().tolist(), out.ends[k].exp().tolist()) for out in outs
                 ]
                 mean = {span: (members[0][span] + members[1][span]) / 2 for span in members[0]}
                 answer = answers[gold["id"]]
@@ -137,7 +137,7 @@ def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_spa
         assert differ, "or the mean is not tested"
 
 
-def spans_of(paragraph: Paragraph, starts: list[float], ends: list[float]) -> dict[tuple[int, int], float]:
+def slow_spans(paragraph: Paragraph, starts: list[float], ends: list[float]) -> dict[tuple[int, int], float]:
     """The probability of every span of at most 17 tokens."""
     n = len(paragraph.tokens)
     return {(i, j): starts[i] * ends[j] for i in range(n) for j in range(i, min(i + 17, n))}
@@ -146,7 +146,7 @@ def spans_of(paragraph: Paragraph, starts: list[float], ends: list[float]) -> di
 def test_the_row_names_its_members_and_has_no_curve(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI)
     train.run(composed(*SNLI, "ensemble=[1,2]"))
-    singles, (row,) = rows_of(tmp_path)
+    singles, (row,) = split_rows(tmp_path)
     members = [{name: single[name] for name in ("run_id", "seed", "weights")} for single in singles]
     assert row["ensemble"] == {"members": members}
     assert row["seed"] is None
@@ -163,7 +163,7 @@ def test_the_row_names_its_members_and_has_no_curve(composed: Any, tmp_path: Pat
 def test_a_baseline_needs_no_bilm(composed: Any, tmp_path: Path, finish: Finish) -> None:
     finish(*SNLI, "elmo.placement=none")
     train.run(composed(*SNLI, "elmo.placement=none", "ensemble=[1,2]"))
-    _, (row,) = rows_of(tmp_path)
+    _, (row,) = split_rows(tmp_path)
     assert row["bilm"] is None
     assert row["layers"]["computed"] == row["layers"]["read"] == 0
 
@@ -173,7 +173,7 @@ def test_run_again_it_gives_the_same_row_whatever_the_order(composed: Any, tmp_p
     rows = []
     for seeds in ("[1,2]", "[1,2]", "[2,1]"):
         train.run(composed(*SNLI, f"ensemble={seeds}"))
-        (row,) = rows_of(tmp_path)[1]
+        (row,) = split_rows(tmp_path)[1]
         rows.append({key: row[key] for key in row if key not in ("created", "seconds", "commit", "dirty")})
     assert rows[0] == rows[1]
     assert rows[0]["scores"] == rows[2]["scores"]
@@ -184,7 +184,7 @@ def test_the_row_counts_the_layers_that_any_member_had_to_compute(
 ) -> None:
     finish(*SNLI)
     train.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))  # the members never saw the test set
-    _, (row,) = rows_of(tmp_path)
+    _, (row,) = split_rows(tmp_path)
     assert row["layers"]["computed"] > 0
 
 
@@ -215,7 +215,7 @@ def test_a_member_that_was_not_run_is_named(composed: Any, tmp_path: Path, finis
     finish(*SNLI)
     with pytest.raises(UserError, match=r"^seed 3 has no finished run snli-.*-s3-.* run seed=3 first$"):
         train.run(composed(*SNLI, "ensemble=[1,3,2]"))
-    assert rows_of(tmp_path)[1] == []
+    assert split_rows(tmp_path)[1] == []
 
 
 def test_a_member_of_another_setting_is_none(composed: Any, finish: Finish) -> None:
@@ -230,7 +230,7 @@ def test_weights_that_are_gone_are_named(composed: Any, tmp_path: Path, finish: 
     weights.unlink()
     with pytest.raises(UserError, match=r"model\.safetensors: the weights of this run are gone; run seed=2 again"):
         train.run(composed(*SNLI, "ensemble=[1,2]"))
-    assert rows_of(tmp_path)[1] == []
+    assert split_rows(tmp_path)[1] == []
 
 
 def test_weights_that_are_damaged_are_named(composed: Any, tmp_path: Path, finish: Finish) -> None:

@@ -1,4 +1,4 @@
-"""``task=lm task.lm.init=... task.lm.text=...``: a biLM goes on with a task's text."""
+"""``task=lm task.lm.init=... task.lm.text=...``: a biLM is fine-tuned on a task's text."""
 
 from pathlib import Path
 from typing import Any

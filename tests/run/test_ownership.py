@@ -13,10 +13,11 @@ import pytest
 from rows_as_json import load
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import sha256
 from elmo_tasks.rows import io
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
-from elmo_tasks.runs.folder import RunFolder, digest_file
+from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.training.checkpoint import TensorsAndJson
 
@@ -41,7 +42,7 @@ def assert_whole(folder: RunFolder) -> io.AnyRow:
     """The row is finished, and its weights are those that it names."""
     row = io.finished_row(folder.row)
     assert row is not None
-    assert digest_file(folder.check_weights(row)) == row.weights
+    assert sha256(folder.check_weights(row)) == row.weights
     return row
 
 
@@ -95,7 +96,7 @@ def test_a_kill_at_any_step_of_a_publication_leaves_the_old_result_or_the_new_on
     shutil.copytree(folder.final, folder.partial)
     with (folder.partial / "model.safetensors").open("ab") as file:
         file.write(b" ")  # other weights
-    content = io.to_json(old) | {"weights": digest_file(folder.partial / "model.safetensors")}
+    content = io.to_json(old) | {"weights": sha256(folder.partial / "model.safetensors")}
     new = io.from_text(json.dumps(content), "new")
     calls = []
 

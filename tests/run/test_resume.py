@@ -91,7 +91,7 @@ TASKS = [
 
 @pytest.mark.parametrize("overrides", TASKS, ids=lambda overrides: overrides[0])
 @pytest.mark.parametrize("n_saves", [1, 2])
-def test_a_killed_run_goes_on_and_ends_in_the_same_weights(
+def test_a_killed_run_is_resumed_and_ends_in_the_same_weights(
     composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
 ) -> None:
     overrides = [*overrides, "trainer.max_epochs=3"]
@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_weights(
 
 @pytest.mark.parametrize("n_saves", [1, 3, 7])
 @pytest.mark.parametrize("overrides", TASKS[:2], ids=lambda overrides: overrides[0])
-def test_a_run_that_is_killed_within_an_epoch_goes_on_from_there(
+def test_a_run_that_is_killed_within_an_epoch_is_resumed_there(
     composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
@@ -122,7 +122,7 @@ def metrics(outputs: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("n_saves", range(1, 5))
-def test_a_language_model_goes_on_within_an_epoch_and_after_it(
+def test_a_language_model_is_resumed_within_an_epoch_and_after_it(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
     whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, LM, n_saves)
@@ -132,7 +132,7 @@ def test_a_language_model_goes_on_within_an_epoch_and_after_it(
 
 
 @pytest.mark.parametrize("n_saves", [1, 9, 10, 11])
-def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there(
+def test_a_language_model_that_is_killed_between_two_scorings_is_resumed_there(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
@@ -143,7 +143,7 @@ def test_a_language_model_that_is_killed_between_two_scorings_goes_on_from_there
     assert killed["row"]["training"]["resumed_after"] == [n_saves]
 
 
-def test_the_progress_of_a_resumed_run_goes_on_from_its_updates(
+def test_the_progress_of_a_resumed_run_continues_from_its_updates(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     shown: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ def test_a_run_is_saved_between_two_scorings_when_it_is_time(composed: Any, monk
 
 
 @pytest.mark.parametrize("n_saves", [9, 10, 11, 15])
-def test_a_language_model_that_ends_after_some_updates_goes_on_too(
+def test_a_language_model_that_ends_after_some_updates_is_resumed_too(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
@@ -199,7 +199,7 @@ def test_a_run_that_is_killed_twice_at_an_epoch_s_end_ends_in_the_same_weights(
 
 
 @pytest.mark.parametrize("n_saves", [1, 2, 3])
-def test_fine_tuning_goes_on_with_the_softmax_alone_and_with_both(
+def test_fine_tuning_is_resumed_with_the_softmax_alone_and_with_both(
     composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
 ) -> None:
     sizes = ["bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]", "bilm.options.char_cnn.embedding.dim=4"]
@@ -229,7 +229,7 @@ def killed_run(composed: Any, monkeypatch: Any, *overrides: str) -> None:
             train.run(composed(*overrides))
 
 
-def test_a_run_that_is_killed_twice_goes_on_twice(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_run_that_is_killed_twice_is_resumed_twice(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     for _ in range(2):
         killed_run(composed, monkeypatch, "trainer.max_epochs=3")
     train.run(composed("trainer.max_epochs=3"))

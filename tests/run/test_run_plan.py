@@ -15,7 +15,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
 from elmo_tasks.planning.memory import available_bytes
 from elmo_tasks.planning.show import duration
-from elmo_tasks.runs.kinds import kind_of
+from elmo_tasks.runs.kinds import build_run
 from elmo_tasks.runs.run import run
 
 
@@ -24,11 +24,11 @@ def _short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "SECONDS", 0.2)
 
 
-def plan_of(cfg: Any, done: bool = False) -> planning.Plan:
-    return kind_of(validate(cfg)).plan(done=done)  # type: ignore[attr-defined]
+def make_plan(cfg: Any, done: bool = False) -> planning.Plan:
+    return build_run(validate(cfg)).plan(done=done)  # type: ignore[attr-defined]
 
 
-def row_of(tmp_path: Path) -> dict[str, Any]:
+def find_row(tmp_path: Path) -> dict[str, Any]:
     [path] = (tmp_path / "outputs" / "rows").glob("*.json")
     row: dict[str, Any] = json.loads(path.read_text())
     return row
@@ -37,10 +37,10 @@ def row_of(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("keep", ["layers", "tokens"])
 def test_what_is_planned_is_what_is_computed(composed: Any, tmp_path: Path, keep: str) -> None:
     overrides = ("task=ner", "elmo.placement=both", f"bilm.store.keep={keep}")
-    plan = plan_of(composed(*overrides))
+    plan = make_plan(composed(*overrides))
     assert not (tmp_path / "outputs").exists()  # a plan writes nothing
     run(composed(*overrides))
-    row = row_of(tmp_path)
+    row = find_row(tmp_path)
     assert plan.layers is not None
     assert plan.run_id == row["run_id"]
     assert plan.layers.n_missing == row["layers"]["computed"]
@@ -55,19 +55,19 @@ def test_what_is_planned_is_what_is_computed(composed: Any, tmp_path: Path, keep
 def test_what_is_there_is_not_planned_again(composed: Any, tmp_path: Path) -> None:
     overrides = ("task=ner", "elmo.placement=input")
     run(composed(*overrides))
-    other = plan_of(composed(*overrides, "seed=2", "data.fraction=1"))
+    other = make_plan(composed(*overrides, "seed=2", "data.fraction=1"))
     assert other.layers is not None
     assert 0 < other.layers.n_missing < other.layers.n_tokens
-    same = plan_of(composed(*overrides, "elmo.lambda=0.5"))
+    same = make_plan(composed(*overrides, "elmo.lambda=0.5"))
     assert same.layers is not None
     assert same.layers.n_missing == same.layers.seconds == 0
     assert same.seconds == same.fit_seconds > 0
-    done = plan_of(composed(*overrides), done=True)
+    done = make_plan(composed(*overrides), done=True)
     assert done.seconds == done.fit_seconds == 0
 
 
 def test_max_steps_bound_a_plan(composed: Any) -> None:
-    plan = plan_of(composed("task=ner", "trainer.max_steps=3", "trainer.max_epochs=100"))
+    plan = make_plan(composed("task=ner", "trainer.max_steps=3", "trainer.max_epochs=100"))
     assert (plan.updates, plan.epochs) == (3, 1)
 
 
@@ -114,7 +114,7 @@ def test_times_are_foretold_within_wide_bounds(composed: Any, tmp_path: Path, mo
     monkeypatch.setattr(probe, "SECONDS", 2.0)
     monkeypatch.setattr(probe, "clock", time.process_time)
     overrides = (f"task={task}", "elmo.placement=both", "data.fraction=1", "trainer.max_epochs=3", "bilm.path=null")
-    plan = plan_of(composed(*overrides))
+    plan = make_plan(composed(*overrides))
     start = time.process_time()
     run(composed(*overrides))
     taken = time.process_time() - start

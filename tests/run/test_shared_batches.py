@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from elmo_tasks.assembly import build_model, build_store
 from elmo_tasks.configuration.validate import validate
-from elmo_tasks.data.sharing import StandIn, rows_of_process
+from elmo_tasks.data.sharing import StandIn, process_rows
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs.supervised import SupervisedRun
@@ -35,7 +35,7 @@ def without_dropout(cfg: Any) -> list[str]:
 
 def test_each_row_of_a_batch_is_in_one_process_and_stand_ins_fill_up() -> None:
     items, batches = list("abcdef"), [[0, 1, 2, 3], [4], [5, 2]]
-    parts = [rows_of_process(items, batches, n=3, rank=rank) for rank in range(3)]
+    parts = [process_rows(items, batches, n=3, rank=rank) for rank in range(3)]
     for number, batch in enumerate(batches):
         chosen = [part_items[k] for part_items, part in parts for k in part[number]]
         real = [item for item in chosen if not isinstance(item, StandIn)]
@@ -63,7 +63,7 @@ def test_weighted_gradients_of_the_parts_average_to_those_of_the_batch(
     ]  # shared unevenly; of three processes, the second batch leaves one without a row
     batches = [[0, 1, 2, 3, 4], [2, 3]]
     whole = [run.data.collate([items[k] for k in batch]) for batch in batches]
-    parts = [rows_of_process(items, batches, n=n_processes, rank=rank) for rank in range(n_processes)]
+    parts = [process_rows(items, batches, n=n_processes, rank=rank) for rank in range(n_processes)]
     for number, batch in enumerate(whole):
         model.loss(model(batch), batch).backward()
         expected = gradients(model)

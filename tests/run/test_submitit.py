@@ -1,4 +1,4 @@
-"""A sweep through submitit, with its local executor: one job is killed, and the same command goes on where it was."""
+"""A sweep through submitit, with its local executor: one job is killed, and the same command resumes it."""
 
 import json
 import os

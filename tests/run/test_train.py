@@ -22,14 +22,14 @@ from elmo_tasks.runs import supervised
 REPO = Path(__file__).parents[2]
 
 
-def rows_of(tmp_path: Path, status: str = "finished") -> list[dict[str, Any]]:
+def read_rows(tmp_path: Path, status: str = "finished") -> list[dict[str, Any]]:
     return load(tmp_path / "outputs" / "rows", status)
 
 
 @pytest.mark.parametrize("task", ["sst5", "ner", "srl", "coref"])
 def test_a_run_leaves_one_complete_row(composed: Any, tmp_path: Path, task: str) -> None:
     value = train.run(composed(f"task={task}", "elmo.placement=both", "test=true"))
-    (row,) = rows_of(tmp_path)
+    (row,) = read_rows(tmp_path)
     assert row["scores"]["dev"][row["metric"]["name"]] == value
     assert set(row["scores"]) == {"dev", "test"}
     assert set(row["elmo"]["weights"]) == {"input", "output"}
@@ -55,7 +55,7 @@ def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(
     small = {key: with_words[key] for key in ("paths", "trainer", "logger", "data")}
     alone = OmegaConf.merge(alone, small, {"bilm": {"path": str(tmp_path / "bilm")}})
     values = [train.run(with_words), train.run(alone)]
-    rows = {row["elmo"]["placement"]: row for row in rows_of(tmp_path)}
+    rows = {row["elmo"]["placement"]: row for row in read_rows(tmp_path)}
     assert [rows[name]["scores"]["dev"]["accuracy"] for name in ("none", "input")] == values
     n_tags = rows["input"]["parameters"] - 1  # gamma
     assert n_tags % (12 + 1) == 0  # a tag has a weight for each number of the layer, and a bias
@@ -65,20 +65,20 @@ def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(
 
 def test_the_test_set_is_shut_by_default(composed: Any, tmp_path: Path) -> None:
     train.run(composed())
-    assert set(rows_of(tmp_path)[0]["scores"]) == {"dev"}
+    assert set(read_rows(tmp_path)[0]["scores"]) == {"dev"}
 
 
 def test_another_test_set_is_the_same_run_and_only_its_scores_are_new(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     value = train.run(composed("test=true"))
-    (first,) = rows_of(tmp_path)
+    (first,) = read_rows(tmp_path)
     monkeypatch.setattr(supervised, "fit", None)  # nothing is trained again
     other = "task.files.test=sst/dev.txt"
     assert train.run(composed(other)) == value
-    assert rows_of(tmp_path) == [first]
+    assert read_rows(tmp_path) == [first]
     assert train.run(composed(other, "test=true")) == value
-    (second,) = rows_of(tmp_path)
+    (second,) = read_rows(tmp_path)
     assert second["run_id"] == first["run_id"]
     assert second["scores"]["dev"] == first["scores"]["dev"] == second["scores"]["test"] != first["scores"]["test"]
     assert second["data"]["digest"] == first["data"]["digest"]
@@ -97,19 +97,19 @@ def test_a_finished_run_is_not_repeated_unless_forced(
     assert not ran
     train.run(composed("force=true"))
     assert len(ran) == 1
-    assert len(rows_of(tmp_path)) == 1
+    assert len(read_rows(tmp_path)) == 1
 
 
 def test_lambda_as_whole_and_as_decimal_number_is_one_run(composed: Any, tmp_path: Path) -> None:
     for value in ("1", "1.0"):
         train.run(composed(f"elmo.lambda={value}"))
-    assert len(rows_of(tmp_path)) == 1
+    assert len(read_rows(tmp_path)) == 1
 
 
 def test_baselines_do_not_multiply_with_elmo_settings(composed: Any, tmp_path: Path) -> None:
     for value in ("0", "1"):
         train.run(composed("elmo.placement=none", f"elmo.lambda={value}", "elmo.mix=last"))
-    (row,) = rows_of(tmp_path)
+    (row,) = read_rows(tmp_path)
     assert row["bilm"] is None
     assert row["elmo"]["weights"] == {}
 
@@ -135,19 +135,19 @@ def test_one_pass_of_the_bilm_serves_placements_mixes_and_seeds(
     monkeypatch.setattr(BiLM, "layers", refuse)
     for override in ("elmo.placement=input", "elmo.mix=layer_1", "seed=2"):
         train.run(composed(override))
-    assert [row["layers"]["computed"] for row in rows_of(tmp_path)].count(0) == 3
+    assert [row["layers"]["computed"] for row in read_rows(tmp_path)].count(0) == 3
 
 
 def test_one_seed_is_bit_identical_and_another_is_not(composed: Any, tmp_path: Path) -> None:
     train.run(composed())
-    before = rows_of(tmp_path)[0]
+    before = read_rows(tmp_path)[0]
     train.run(composed("force=true"))
-    after = rows_of(tmp_path)[0]
+    after = read_rows(tmp_path)[0]
     curves = ([{**point, "seconds": 0} for point in row["training"]["curve"]] for row in (before, after))
     assert next(curves) == next(curves)
     assert after["weights"] == before["weights"]
     train.run(composed("seed=2"))
-    assert len({row["training"]["curve"][0]["train_loss"] for row in rows_of(tmp_path)}) == 2
+    assert len({row["training"]["curve"][0]["train_loss"] for row in read_rows(tmp_path)}) == 2
 
 
 def test_a_crash_leaves_a_failed_row_and_is_raised(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
@@ -157,13 +157,13 @@ def test_a_crash_leaves_a_failed_row_and_is_raised(composed: Any, tmp_path: Path
     monkeypatch.setattr(supervised, "score", crash)
     with pytest.raises(ZeroDivisionError):
         train.run(composed())
-    (row,) = rows_of(tmp_path, "failed")
+    (row,) = read_rows(tmp_path, "failed")
     assert "in the middle" in row["error"]
-    assert rows_of(tmp_path) == []
+    assert read_rows(tmp_path) == []
     monkeypatch.undo()
     train.run(composed())
-    assert rows_of(tmp_path, "failed") == []
-    assert len(rows_of(tmp_path)) == 1
+    assert read_rows(tmp_path, "failed") == []
+    assert len(read_rows(tmp_path)) == 1
 
 
 def test_bad_data_leaves_no_row(composed: Any, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ SMALL_LM = (
 @pytest.mark.parametrize("width", [6, 12])  # as wide as the LSTM, which is not projected then
 def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path: Path, width: int) -> None:
     value = train.run(composed(*SMALL_LM, f"bilm.options.lstm.projection_dim={width}"))
-    (row,) = rows_of(tmp_path)
+    (row,) = read_rows(tmp_path)
     assert row["scores"]["dev"]["perplexity"] == value
     assert {"forward", "backward"} <= set(row["scores"]["dev"])
     assert [point["step"] for point in row["training"]["curve"]] == [10, 20]
@@ -219,7 +219,7 @@ def test_the_end_is_scored_wherever_it_is(composed: Any, tmp_path: Path) -> None
     train.run(composed(*SMALL_LM, "trainer.max_steps=7", "trainer.val_check_interval=3"))
     epochs = ["task.data.batch_size=64", "trainer.max_steps=-1", "trainer.max_epochs=2"]
     train.run(composed(*SMALL_LM, *epochs, "trainer.val_check_interval=4"))
-    by_steps, by_epochs = sorted((row["training"]["curve"] for row in rows_of(tmp_path)), key=len)
+    by_steps, by_epochs = sorted((row["training"]["curve"] for row in read_rows(tmp_path)), key=len)
     assert [point["step"] for point in by_steps] == [3, 6, 7]
     assert [(point["epoch"], point["step"]) for point in by_epochs] == [
         *((1, step) for step in (4, 8, 10)),
@@ -235,7 +235,7 @@ def test_training_that_ends_within_its_first_epoch_is_scored_there(
     sizes = SMALL_LM if task == "lm" else [f"task={task}", "task.training.batch_size=4", "elmo.placement=none"]
     short = ["trainer.max_steps=3", "trainer.val_check_interval=null", f"trainer.patience={patience}"]
     train.run(composed(*sizes, *short))
-    (row,) = rows_of(tmp_path)
+    (row,) = read_rows(tmp_path)
     assert [point["step"] for point in row["training"]["curve"]] == [3]
     assert row["training"]["epochs"] == row["training"]["best_epoch"] == 1
 
@@ -279,13 +279,13 @@ def test_a_share_or_a_number_of_the_dev_batches_is_scored_during_training(compos
     assert whole > 2
 
 
-def test_a_language_model_goes_on_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:
+def test_a_language_model_starts_from_an_earlier_one(composed: Any, tmp_path: Path) -> None:
     first = train.run(composed(*SMALL_LM))
     (weights,) = (tmp_path / "outputs" / "runs").glob("*/model.safetensors")
     start = [f"task.lm.init={weights}", "task.training.schedule=linear"]
     assert train.run(composed(*SMALL_LM, *start)) < first
     train.run(composed(*SMALL_LM, *start, "task.optimizer.lr=0.0"))
-    (unmoved,) = [row for row in rows_of(tmp_path) if row["config"]["task"]["optimizer"]["lr"] == 0]
+    (unmoved,) = [row for row in read_rows(tmp_path) if row["config"]["task"]["optimizer"]["lr"] == 0]
     assert unmoved["scores"]["dev"]["perplexity"] == pytest.approx(first, rel=1e-6)
 
 

@@ -33,7 +33,7 @@ def test_each_line_has_its_layers_under_its_number(tiny_bilm, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("portion", [1, 10_000])
-def test_carried_state_goes_on_from_line_to_line_and_starts_from_zeros(tiny_bilm, tmp_path, monkeypatch, portion):
+def test_carried_state_continues_from_line_to_line_and_starts_from_zeros(tiny_bilm, tmp_path, monkeypatch, portion):
     monkeypatch.setattr(module, "_PORTION_TOKENS", portion)
     (tmp_path / "text").write_text("\n".join(LINES))
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_lines_without_tokens_are_not_held_either(tmp_path):
 
 
 @pytest.mark.parametrize("portion", [1, 10_000])
-def test_tokens_that_lose_their_end_are_told_once(tiny_bilm, tmp_path, monkeypatch, capsys, recwarn, portion):
+def test_tokens_that_are_truncated_are_named_once(tiny_bilm, tmp_path, monkeypatch, capsys, recwarn, portion):
     monkeypatch.setattr(module, "_PORTION_TOKENS", portion)
     (tmp_path / "text").write_text(f"a {'b' * 48}\n{'c' * 60}\nd {'e' * 49} {'c' * 60}\n")
     dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")

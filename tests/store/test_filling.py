@@ -1,4 +1,4 @@
-"""Two processes share the filling of one store, and one goes on where the other is killed."""
+"""Two processes share the filling of one store, and one takes over where the other is killed."""
 
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ import torch
 import elmo_tasks.store.store as store_module
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.store.filling import N_PARTS
-from elmo_tasks.store.locks import claim, folder_of_locks, in_use, nobody_uses
+from elmo_tasks.store.locks import claim, in_use, locks_folder, nobody_uses
 from elmo_tasks.store.store import Filled, LayerStore, TokenStore
 
 SENTENCES = [[f"w{k}", f"v{k % 7}", "."] for k in range(150)]
@@ -123,7 +123,7 @@ def test_a_stream_is_computed_by_one_process_while_others_wait(tiny_bilm, tmp_pa
 def test_words_are_shared_in_the_same_way(tiny_bilm, tmp_path):
     store = TokenStore(tmp_path, tiny_bilm)
     assert store.fill(SENTENCES).computed == len({word for s in SENTENCES for word in s}) + 2
-    assert sorted(path.name for path in folder_of_locks(store.shards.folder).iterdir())[-1] == "use"
+    assert sorted(path.name for path in locks_folder(store.shards.folder).iterdir())[-1] == "use"
 
 
 def test_a_folder_without_locks_is_filled_all_the_same(tiny_bilm, tmp_path, monkeypatch):

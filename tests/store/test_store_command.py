@@ -8,7 +8,7 @@ import pytest
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.store.__main__ import main
 from elmo_tasks.store.inventory import inventory, removable
-from elmo_tasks.store.locks import folder_of_locks
+from elmo_tasks.store.locks import locks_folder
 from elmo_tasks.store.store import LayerStore, TokenStore
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["ab", "c"]]
@@ -33,7 +33,7 @@ def folders(root):
 
 
 def unused_for(store, days):
-    os.utime(folder_of_locks(store.shards.folder) / "use", (time.time() - days * 86_400,) * 2)
+    os.utime(locks_folder(store.shards.folder) / "use", (time.time() - days * 86_400,) * 2)
 
 
 def test_everything_is_listed_with_its_kind_and_size(stores, tmp_path, tiny_bilm, capsys, monkeypatch):
@@ -114,6 +114,6 @@ def test_a_copied_store_is_checked_once(stores, tmp_path, tiny_bilm, monkeypatch
     assert numbers.stat().st_mtime_ns == written
 
 
-def test_a_missing_folder_is_said(tmp_path):
+def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(SystemExit, match=r"error: .*no such folder; expected the one that bilm.store.dir names"):
         main(["--dir", str(tmp_path / "none")])

@@ -27,7 +27,7 @@ def change_index(shard, edit, sealed=False):
     edit(entries)
     if sealed:
         header = json.loads(head)
-        header["index"] = shard_module.digest_of_index(header, entries.tobytes())
+        header["index"] = shard_module.digest_index(header, entries.tobytes())
         head = json.dumps(header).encode()
     shard.with_suffix(".idx").write_bytes(head + b"\n" + entries.tobytes())
 
@@ -48,7 +48,7 @@ def have_fewer_rows_than_none(entries):
     entries["rows"][1] = -1
 
 
-def have_rows_behind_the_numbers(entries):
+def have_rows_past_the_numbers(entries):
     entries["rows"][1] += 1
 
 
@@ -81,7 +81,7 @@ DAMAGES = {
     "other JSON": (lambda shard: change(shard.with_suffix(".idx"), lambda _: b"[1, 2]\n"), INDEX),
     "negative start": (sealed(begin_before_the_numbers), "has an index of other numbers"),
     "negative length": (sealed(have_fewer_rows_than_none), "has an index of other numbers"),
-    "rows behind": (sealed(have_rows_behind_the_numbers), "has an index of other numbers"),
+    "rows past the end": (sealed(have_rows_past_the_numbers), "has an index of other numbers"),
     "older": (
         lambda shard: change(shard.with_suffix(".idx"), as_version(2)),
         rf"was written by version 2 of the layer store \(this is version {VERSION}\)",

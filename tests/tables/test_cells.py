@@ -29,9 +29,8 @@ def test_a_cell_is_the_mean_and_sample_deviation_of_its_seeds(tmp_path: Path, wr
     found = cell(tmp_path)
     assert found.values == scores
     assert found.mean == pytest.approx(np.mean(list(scores.values())))
-    assert found.sd == pytest.approx(np.std(list(scores.values()), ddof=1))
     assert (found.n, found.missing, found.marks) == (3, (), ())
-    assert found.run_ids == ("ner-0-s1", "ner-1-s2", "ner-2-s3")
+    assert [row.run_id for row in found.rows.values()] == ["ner-0-s1", "ner-1-s2", "ner-2-s3"]
     assert cell(tmp_path, split="test").values == {seed: score - 10 for seed, score in scores.items()}
 
 
@@ -75,7 +74,7 @@ def test_rows_of_other_data_or_weights_are_not_averaged(tmp_path: Path, write: A
     assert (found.values, found.missing, found.marks) == ({2: 82.0}, (1,), ("a", "f"))
 
 
-def test_data_at_hand_decide_which_rows_count(tmp_path: Path, write: Any) -> None:
+def test_the_data_files_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any) -> None:
     from elmo_tasks.data.source import Files
 
     sample = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample"
@@ -88,7 +87,7 @@ def test_data_at_hand_decide_which_rows_count(tmp_path: Path, write: Any) -> Non
         cell(tmp_path, NER, "data.root=nowhere")
 
 
-def test_weights_at_hand_decide_which_rows_count(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:
+def test_the_weights_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:
     tiny_bilm.save(tmp_path / "bilm")
     named = f"bilm.path={tmp_path / 'bilm'}"
     write(NER, named, seed=1, dev=10.0)
@@ -98,7 +97,7 @@ def test_weights_at_hand_decide_which_rows_count(tmp_path: Path, write: Any, tin
     assert cell(tmp_path, NER, n=1).values == {}  # that is the bundled one
 
 
-def test_a_precision_is_part_of_the_weights_at_hand(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:
+def test_a_precision_is_part_of_the_weights_that_are_there(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:
     tiny_bilm.save(tmp_path / "bilm")
     named = (NER, f"bilm.path={tmp_path / 'bilm'}", "bilm.precision=bfloat16")
     tiny_bilm.precision = "bfloat16"
@@ -107,7 +106,7 @@ def test_a_precision_is_part_of_the_weights_at_hand(tmp_path: Path, write: Any, 
     assert cell(tmp_path, *named, n=1).values == {1: 80.0}
 
 
-def test_another_encoder_at_hand_decides_which_rows_count_too(
+def test_another_encoder_that_is_there_decides_which_rows_count_too(
     tmp_path: Path, write: Any, cove_files: tuple[Path, Path], hf_folder: Any
 ) -> None:
     weights, words = cove_files

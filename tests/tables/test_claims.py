@@ -18,7 +18,7 @@ from elmo_tasks.tables.claims import (
 )
 from elmo_tasks.tables.claims import verdict as decide
 from elmo_tasks.tables.fill import fill
-from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.measure import Choice, Source
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -33,7 +33,7 @@ def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides
 
 
 def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
-    return decide(weigh(part, read_rows([tmp_path / "rows"]), choice, enough), enough)
+    return decide(weigh(part, Source(read_rows([tmp_path / "rows"]), choice), enough), enough)
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,18 @@ def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice 
         ([90.0, 80.0, 85.0], [85.0, 84.0, 83.0], NOT_REPRODUCED, NOT_ENOUGH),  # a difference within the spread
         ([84.0, 85.0, 89.0], [80.0, 81.0, 81.0], NOT_REPRODUCED, NOT_ENOUGH),  # p = 0.057
         ([90.0, 91.0], [80.0, 81.5], NOT_ENOUGH, NOT_ENOUGH),
-        ([90.0, 91.0, 92.0], [87.0, 88.0, 89.0], REPRODUCED, NOT_ENOUGH),  # no spread: the sign, once all are there
+        (
+            [90.0, 91.0, 92.0],
+            [87.0, 88.0, 89.0],
+            REPRODUCED,
+            NOT_ENOUGH,
+        ),  # no spread: the direction, once all are there
         ([87.0, 88.0, 89.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),
         ([90.0, 91.0, 92.0], [90.0, 91.0, 92.0], NOT_REPRODUCED, NOT_ENOUGH),
         ([], [], NOT_ENOUGH, NOT_ENOUGH),
     ],
 )
-def test_the_verdict_follows_sign_and_test(
+def test_the_verdict_follows_direction_and_test(
     tmp_path: Path, write: Any, elmo: list[float], baseline: list[float], complete: str, more_to_come: str
 ) -> None:
     write_pairs(write, elmo, baseline)
@@ -73,7 +78,7 @@ def test_where_nothing_is_trained_one_run_is_enough(
     assert verdict(tmp_path, part, enough=5) == NOT_ENOUGH
     for overrides, score in zip(layers, scores, strict=True):
         write(*overrides, test=score)
-    found = weigh(part, read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3), 5)
+    found = weigh(part, Source(read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3)), 5)
     assert decide(found, 5) == expected
     assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
 
@@ -100,7 +105,7 @@ def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any)
     write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1
     small = (Score((NER, "data.fraction=0.1")), Score((NER, "data.fraction=0.1", NONE)))
     part = Part("NER", Difference(*small), Difference(ELMO, BASELINE))
-    found = weigh(part, read_rows([tmp_path / "rows"]), LOCAL, 3)
+    found = weigh(part, Source(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 20.0, 2: 19.0, 3: 22.0}, {1: 2.0, 2: 3.0, 3: 1.0})
     assert decide(found, 3) == REPRODUCED
     assert len(found.cells) == 4
@@ -110,9 +115,8 @@ def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Pa
     for seed, after in ((1, [71.0, 72.0]), (2, [10.0, 71.0]), (3, [10.0, 20.0])):
         write(NER, NONE, seed=seed, curve=[50.0, 60.0, 65.0, 70.0, 70.0])
         write(NER, seed=seed, curve=after)
-    found = weigh(
-        Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE)), read_rows([tmp_path / "rows"]), LOCAL, 3
-    )
+    part = Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE))
+    found = weigh(part, Source(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
 
 
@@ -145,7 +149,7 @@ def test_the_number_of_comparisons_is_corrected_for(tmp_path: Path, write: Any) 
     assert "Holm: p corrected for the 3 comparisons that were tested here" in found[1].notes
 
 
-def test_a_claim_stands_if_all_its_parts_do() -> None:
+def test_a_claim_is_reproduced_if_all_its_parts_are() -> None:
     assert together([REPRODUCED, NOT_TRAINED, NOT_ENOUGH]) == NOT_TRAINED
     assert together([REPRODUCED, REPRODUCED]) == REPRODUCED
     assert together([REPRODUCED, NOT_ENOUGH]) == NOT_ENOUGH
@@ -170,7 +174,7 @@ def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path,
     ]
 
 
-def test_what_stands_beside_a_claim_is_shown_and_asked_for_but_does_not_judge_it(tmp_path: Path, write: Any) -> None:
+def test_exceptions_of_a_claim_are_shown_and_planned_but_have_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     against = Part("the other way", BASELINE, ELMO)
     claims = Claims("c", (Claim("it helps", (HELPS,), beside=(against,)),), seeds=3)

@@ -24,10 +24,9 @@ from elmo_tasks.tables import (
     Weights,
 )
 from elmo_tasks.tables import paper as paper_module
-from elmo_tasks.tables.fill import FilledTable, fill
-from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.measure import Choice, FilledTable
 from elmo_tasks.tables.paper import PAPER, value
-from elmo_tasks.tables.weights import style
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -104,13 +103,13 @@ def test_of_a_perfect_baseline_there_is_no_error_to_reduce(tmp_path: Path, write
 
 
 @pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
-def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) -> None:
+def test_what_was_chosen_for_all_cells_is_in_a_note(tmp_path: Path, declared: str) -> None:
     line = (Line("NER", (NER,)),)
     things = {
         "table": Table("t", line, (BASELINE, ELMO)),
         "race": RACE,
-        "weights": Weights("w", line, "figure_2.hatched_below", "figure_2.speckled_above"),
-        "finetuning": FineTuning("f", line, "mini", ""),
+        "weights": Weights("w", line),
+        "finetuning": FineTuning("f", line, "mini"),
         "claims": Claims("c", (Claim("it helps", (Part("NER", Score((NER,)), Score((NER, NONE))),)),)),
     }
     chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
@@ -120,7 +119,7 @@ def test_what_was_chosen_for_all_cells_is_said(tmp_path: Path, declared: str) ->
     assert not any("set for all" in note for note in filled(tmp_path, things[declared]).section.grid.notes)
 
 
-def test_what_is_missing_is_said_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
+def test_what_is_missing_is_named_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0)
     (line,) = filled(tmp_path, TABLE).section.grid.lines
     assert line[2:] == [
@@ -157,7 +156,7 @@ def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write
     assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
 
 
-def test_the_split_of_a_line_stands_above_that_of_the_table_and_is_said(tmp_path: Path, write: Any) -> None:
+def test_the_split_of_a_line_overrides_that_of_the_table_and_is_in_a_note(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0, test=80.0)
     lines = (Line("on dev", (NER,), split="dev"), Line("on test", (NER,)))
     grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).section.grid
@@ -269,7 +268,7 @@ def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: 
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
-    declared = Weights("w", (Line("NER", (NER,)),), "figure_2.hatched_below", "figure_2.speckled_above", seeds=3)
+    declared = Weights("w", (Line("NER", (NER,)),), seeds=3)
     for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0)):
         weights = {"input": {"s": s, "gamma": gamma}}
         write(NER, seed=seed, commit=f"{seed}", elmo={"weights": weights})
@@ -278,11 +277,6 @@ def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, 
     assert found.section.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     missing = filled(tmp_path, declared, Choice(("data=sample",)))
     assert missing.section.grid.lines == [["NER", "missing", "0", "", "", "", ""]]
-
-
-def test_a_third_and_two_thirds_are_neither_hatched_nor_speckled() -> None:
-    found = [style(x, low=1 / 3, high=2 / 3) for x in (0.0, 0.333, 1 / 3, 0.5, 2 / 3, 0.667, 1.0)]
-    assert found == ["//", "//", "", "", "", "::", "::"]
 
 
 def test_the_paper_s_differences_are_those_of_its_scores() -> None:
@@ -345,7 +339,7 @@ def test_tables_with_srl_say_that_the_paper_s_is_ontonotes(tmp_path: Path, name:
         assert any("OntoNotes; another corpus at data.root is not to be compared" in note for note in notes)
 
 
-def test_the_number_of_training_items_stands_beside_the_paper_s(tmp_path: Path, write: Any) -> None:
+def test_the_number_of_training_items_is_shown_beside_the_paper_s(tmp_path: Path, write: Any) -> None:
     for task in ("snli", "squad", "coref", "ner"):
         write(f"task={task}", seed=1)
     lines = tuple(Line(task, (f"task={task}",)) for task in ("snli", "squad", "coref", "ner"))

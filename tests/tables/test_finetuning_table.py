@@ -9,11 +9,11 @@ from rows_by_hand import digest as hex_digits
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import FineTuning, Line
 from elmo_tasks.tables.command import execute, read_request
-from elmo_tasks.tables.fill import FilledTable, fill
-from elmo_tasks.tables.measure import Choice
+from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.measure import Choice, FilledTable
 
 NER = "task=ner"
-TABLE = FineTuning("t", (Line("NER", (NER,), "ner"),), "mini", "table_7_bilm_perplexity_dev", seeds=2)
+TABLE = FineTuning("t", (Line("NER", (NER,), "ner"),), "mini", paper="table_7_bilm_perplexity_dev", seeds=2)
 TUNED = (NER, "bilm.name=mini_ner", "bilm.path=runs/lm/bilm")
 LM = ("task=lm", "task.lm.text=ner", "task.lm.init=mini")
 

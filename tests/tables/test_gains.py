@@ -14,7 +14,7 @@ from experiments import readme
 NER, NONE = "task=ner", "elmo.placement=none"
 
 
-def test_the_setting_nearest_to_the_defaults_stands_beside_its_baseline(tmp_path: Path, write: Any) -> None:
+def test_the_setting_nearest_to_the_defaults_is_compared_with_its_baseline(tmp_path: Path, write: Any) -> None:
     for seed, baseline, elmo in ((1, 80.0, 90.0), (2, 81.0, 90.5), (3, 82.0, 93.5)):
         write(NER, NONE, seed=seed, dev=1.0, test=baseline)
         write(NER, seed=seed, dev=1.0, test=elmo)

@@ -248,7 +248,7 @@ def extra(folder: Path) -> tuple[str, ...]:
     return (f"paths.outputs={folder}", f"results.dir={folder / 'rows'}")
 
 
-def test_one_job_that_fails_does_not_stop_the_others_and_is_told(stand_in: Path, capsys: Any) -> None:
+def test_one_job_that_fails_does_not_stop_the_others_and_is_reported(stand_in: Path, capsys: Any) -> None:
     (stand_in / "fails").write_text("2")
     todo = [job(1), job(2), job(3)]
     failed = run_jobs(todo, at_a_time=2, logs=stand_in / "logs", extra=extra(stand_in), launcher=())
@@ -297,7 +297,7 @@ def test_threads_are_shared_among_processes_here_but_not_on_a_cluster(tmp_path: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_killed_half_way_its_runs_end_too_and_it_goes_on_from_there(stand_in: Path, number: int) -> None:
+def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path, number: int) -> None:
     (stand_in / "wait").touch()
     code = (
         "import sys; from pathlib import Path\n"

@@ -38,7 +38,7 @@ def test_a_bilm_of_another_size_or_chosen_by_other_scores_is_another_run(other: 
     assert setting(("task=lm", other)).key != setting(("task=lm",)).key
 
 
-def test_what_every_run_has_said_so_far_is_no_other_run_when_it_is_said_aloud() -> None:
+def test_a_default_that_is_written_out_makes_no_other_run() -> None:
     assert name("task=lm", "trainer.val_check_interval=null", "trainer.limit_val_batches=1.0") == name("task=lm")
 
 

@@ -106,7 +106,7 @@ def test_malformed_hub_rows_are_refused_by_number(row, message):
         NerReader().read_rows([{"tokens": ["a"], "ner_tags": [0]}, row], "hub", "train")
 
 
-def text_of(items):
+def make_text(items):
     lengths = torch.tensor([len(item.tokens) for item in items])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     table = character_id_table([token for item in items for token in item.tokens])
@@ -123,7 +123,7 @@ def reader():
 
 
 def test_a_batch_holds_bioes_numbers_for_the_crf_and_iob2_for_the_metric(reader):
-    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    batch = reader.collate(ITEMS, [make_text(ITEMS)])
     names = [[reader.tags[k] for k in row] for row in batch.tags.tolist()]
     assert names == [
         ["B-PER", "E-PER", "S-PER", "O", "S-LOC", "S-ORG"],
@@ -150,7 +150,7 @@ def test_tags_are_numbered_alike_by_reader_and_model_whatever_the_order_of_types
 
 
 def test_emissions_are_those_of_the_layers_run_one_after_the_other_on_each_sentence_alone(reader):
-    text = text_of(ITEMS)
+    text = make_text(ITEMS)
     model = tagger(reader.tags).eval()
     emissions = model(NerBatch(text, torch.zeros(1), [])).emissions
     characters = model.characters(text)
@@ -163,7 +163,7 @@ def test_emissions_are_those_of_the_layers_run_one_after_the_other_on_each_sente
 
 
 def test_certain_emissions_decode_to_gold_and_the_loss_is_a_mean_over_sentences(reader):
-    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    batch = reader.collate(ITEMS, [make_text(ITEMS)])
     model = tagger(reader.tags).eval()
     certain = TaggerOutput(50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float())
     assert model.decode(certain, batch) == batch.gold

@@ -31,14 +31,14 @@ ITEMS = [
 ]
 
 
-def folder_of(tmp_path, names):
+def make_folder(tmp_path, names):
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"( (S (NN {name}) ))")
     return tmp_path
 
 
-def names_of(folder, split):
+def file_names(folder, split):
     return [str(path.relative_to(folder)) for path in find_trees(folder, split)]
 
 
@@ -73,18 +73,18 @@ def test_what_is_not_a_tree_is_named_with_its_line(tmp_path, text, message):
 @pytest.mark.parametrize("layout", ["{0:02}/wsj_{0:02}01.mrg", "wsj_{0:02}01.mrg", "wsj/{0:02}/part.mrg"])
 def test_the_treebanks_sections_are_split_as_usual(tmp_path, layout):
     names = [layout.format(section) for section in range(25)]
-    folder = folder_of(tmp_path, names)
-    assert names_of(folder, "train") == names[:19]
-    assert names_of(folder, "dev") == names[19:22]
-    assert names_of(folder, "test") == names[22:]
+    folder = make_folder(tmp_path, names)
+    assert file_names(folder, "train") == names[:19]
+    assert file_names(folder, "dev") == names[19:22]
+    assert file_names(folder, "test") == names[22:]
 
 
 def test_without_the_later_sections_every_ninth_and_tenth_file_is_held_out(tmp_path):
     names = [f"wsj_{n:04}.mrg" for n in range(1, 26)]
-    folder = folder_of(tmp_path, names)
-    assert names_of(folder, "dev") == ["wsj_0009.mrg", "wsj_0019.mrg"]
-    assert names_of(folder, "test") == ["wsj_0010.mrg", "wsj_0020.mrg"]
-    assert sorted(name for split in ("train", "dev", "test") for name in names_of(folder, split)) == names
+    folder = make_folder(tmp_path, names)
+    assert file_names(folder, "dev") == ["wsj_0009.mrg", "wsj_0019.mrg"]
+    assert file_names(folder, "test") == ["wsj_0010.mrg", "wsj_0020.mrg"]
+    assert sorted(name for split in ("train", "dev", "test") for name in file_names(folder, split)) == names
     with pytest.raises(UserError, match=r"empty: no \*\.mrg file in it"):
         find_trees(tmp_path / "empty", "train")
 
@@ -98,7 +98,7 @@ def test_columns_are_read_from_a_file(tmp_path):
         PosReader(column=3).read_file(tmp_path / "a.txt", "train")
 
 
-def text_of(lengths, dim=6):
+def make_text(lengths, dim=6):
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(len(lengths), 3, max(lengths), dim) * mask[:, None, :, None]
     return Text([["w"] * n for n in lengths], 2 * mask.long(), None, mask, layers)
@@ -109,7 +109,7 @@ def batch():
     reader = PosReader()
     reader.fit([PosItem(["a", "b", "c"], ["NN", "VB", "DT"])])
     items = [PosItem(["w"] * 3, ["VB", "XX", "DT"]), PosItem(["w"], ["NN"])]
-    return reader.collate(items, [text_of([3, 1])])
+    return reader.collate(items, [make_text([3, 1])])
 
 
 def test_tags_are_numbered_and_what_training_lacks_is_ignored_but_stays_gold(batch):

@@ -18,16 +18,16 @@ PREMISE, HYPOTHESIS = ["A", "dog", "runs", "."], ["It", "is", "n't", "well-fed",
 
 
 @pytest.fixture
-def file_of(tmp_path):
+def write_file(tmp_path):
     """A file of some lines: bytes and texts as they stand, the rest as JSON."""
 
-    def file_of(*lines, name="pairs.jsonl"):
+    def write_file(*lines, name="pairs.jsonl"):
         texts = (line if isinstance(line, str | bytes) else json.dumps(line) for line in lines)
         path = tmp_path / name
         path.write_bytes(b"".join((text.encode() if isinstance(text, str) else text) + b"\n" for text in texts))
         return path
 
-    return file_of
+    return write_file
 
 
 def without(pair, key):
@@ -35,7 +35,7 @@ def without(pair, key):
 
 
 @pytest.mark.parametrize(("label", "number"), [("entailment", 0), ("neutral", 1), ("contradiction", 2)])
-def test_a_pair_of_the_official_files_becomes_tokens_and_the_number_of_its_label(file_of, label, number):
+def test_a_pair_of_the_official_files_becomes_tokens_and_the_number_of_its_label(write_file, label, number):
     official = {
         "annotator_labels": [label, "neutral", label, label, "-"],
         "captionID": "3416050480.jpg#4",
@@ -49,25 +49,25 @@ def test_a_pair_of_the_official_files_becomes_tokens_and_the_number_of_its_label
         "sentence2_parse": None,
     }
     reader = SnliReader()
-    assert reader.read_file(file_of(official), "train") == [SnliItem(PREMISE, HYPOTHESIS, number)]
+    assert reader.read_file(write_file(official), "train") == [SnliItem(PREMISE, HYPOTHESIS, number)]
     assert reader.texts(SnliItem(PREMISE, HYPOTHESIS, number)) == [PREMISE, HYPOTHESIS]
     assert reader.left_out == {}
     assert reader.model_parts() == {"n_labels": 3}
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_pairs_without_a_majority_are_left_out_and_counted_over_all_files(file_of, split):
+def test_pairs_without_a_majority_are_left_out_and_counted_over_all_files(write_file, split):
     reader = SnliReader()
     open_pair = GOOD | {"gold_label": "-"}
     for n in (2, 4):
-        items = reader.read_file(file_of(open_pair, GOOD, "", " \t", GOOD, open_pair), split)
+        items = reader.read_file(write_file(open_pair, GOOD, "", " \t", GOOD, open_pair), split)
         assert items == [SnliItem(PREMISE, HYPOTHESIS, 1)] * 2
         assert reader.left_out == {"no majority": n}
 
 
-def test_a_byte_order_mark_crlf_ends_and_odd_line_separators_are_no_matter(file_of):
+def test_a_byte_order_mark_crlf_ends_and_odd_line_separators_are_no_matter(write_file):
     odd = json.dumps(GOOD | {"sentence1": "A\u2028dog\x85runs."}, ensure_ascii=False)
-    path = file_of("\ufeff" + json.dumps(GOOD) + "\r", odd + "\r", json.dumps(GOOD) + "\r")
+    path = write_file("\ufeff" + json.dumps(GOOD) + "\r", odd + "\r", json.dumps(GOOD) + "\r")
     assert SnliReader().read_file(path, "dev") == [SnliItem(PREMISE, HYPOTHESIS, 1)] * 3
 
 
@@ -100,25 +100,25 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES.values(), ids=BAD_LINES)
-def test_bad_input_is_one_sentence_with_file_and_line(file_of, line, message):
-    path = file_of(GOOD, "", line if isinstance(line, str | bytes) else json.dumps(line), GOOD)
+def test_bad_input_is_one_sentence_with_file_and_line(write_file, line, message):
+    path = write_file(GOOD, "", line if isinstance(line, str | bytes) else json.dumps(line), GOOD)
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}:3\b.*{message}") as error:
         SnliReader().read_file(path, "train")
     assert "\n" not in str(error.value)
 
 
-def test_a_pair_that_comes_twice_is_found_by_its_id_and_both_lines_are_named(file_of):
+def test_a_pair_that_comes_twice_is_found_by_its_id_and_both_lines_are_named(write_file):
     pairs = [GOOD | {"pairID": "a"}, GOOD, GOOD | {"pairID": "b"}, GOOD, GOOD | {"pairID": "a", "gold_label": "-"}]
-    path = file_of(*pairs)
+    path = write_file(*pairs)
     with pytest.raises(UserError, match=r"pairs\.jsonl:5: pairID 'a' is also in line 1$"):
         SnliReader().read_file(path, "train")
-    assert len(SnliReader().read_file(file_of(*pairs[:4]), "train")) == 4
+    assert len(SnliReader().read_file(write_file(*pairs[:4]), "train")) == 4
 
 
-def test_one_id_may_stand_in_two_files(file_of):
+def test_one_id_may_stand_in_two_files(write_file):
     reader = SnliReader()
     for split in ("train", "dev"):
-        assert len(reader.read_file(file_of(GOOD | {"pairID": "a"}, name=split), split)) == 1
+        assert len(reader.read_file(write_file(GOOD | {"pairID": "a"}, name=split), split)) == 1
 
 
 def test_hub_rows_become_the_same_items_and_minus_one_is_left_out():
@@ -183,14 +183,14 @@ def test_the_real_set_has_its_published_sizes(shared, file, labels):
 
 
 @pytest.fixture
-def data_of(file_of, tmp_path):
+def make_data(write_file, tmp_path):
     """Data of pairs, each given by two numbers of words."""
 
-    def data_of(pairs, batch_tokens, splits=("train", "dev"), **options):
+    def make_data(pairs, batch_tokens, splits=("train", "dev"), **options):
         for split in ("train", "dev"):
             sizes = pairs if split in splits else [(1, 1)]
             lines = (GOOD | {"sentence1": f"p{k} " * p, "sentence2": f"h{k} " * h} for k, (p, h) in enumerate(sizes))
-            file_of(*lines, name=split)
+            write_file(*lines, name=split)
         data = TaskData(
             reader=SnliReader(),
             sources={"train": "train", "dev": "dev", "test": None},
@@ -204,16 +204,16 @@ def data_of(file_of, tmp_path):
         data.read()
         return data
 
-    return data_of
+    return make_data
 
 
-def test_a_premise_of_three_pairs_is_computed_once(data_of, file_of, tiny_bilm, tmp_path, monkeypatch):
+def test_a_premise_of_three_pairs_is_computed_once(make_data, write_file, tiny_bilm, tmp_path, monkeypatch):
     calls, layers = [], tiny_bilm.layers
     monkeypatch.setattr(tiny_bilm, "layers", lambda s, **kwargs: calls.extend(s) or layers(s, **kwargs))
-    data = data_of([(1, 1)], 100)
+    data = make_data([(1, 1)], 100)
     pairs = [(f"Premise {k} is here.", f"It is {k} {n}.") for k in range(4) for n in ("not", "so", "too")]
     data.items["train"] = data.reader.read_file(
-        file_of(*(GOOD | {"sentence1": premise, "sentence2": hypothesis} for premise, hypothesis in pairs)), "train"
+        write_file(*(GOOD | {"sentence1": premise, "sentence2": hypothesis} for premise, hypothesis in pairs)), "train"
     )
     assert len(data.items["train"]) == 12
     assert data.use_layers(LayerStore(tmp_path / "store", tiny_bilm), ["train"]) == Filled(4 * 5 + 12 * 5, 0)
@@ -228,8 +228,8 @@ def some_lengths(n=150):
 
 
 @pytest.mark.parametrize("budget", [100, 257, 1000, 100_000])
-def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes_once(data_of, budget):
-    data = data_of(some_lengths(), budget)
+def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes_once(make_data, budget):
+    data = make_data(some_lengths(), budget)
     for loader in (data.epoch(0), data.epoch(1), data.batches("train"), data.batches("dev")):
         batches = [(batch.premise, batch.hypothesis) for batch in loader]
         assert all(sum(text.mask.numel() for text in batch) <= budget for batch in batches)
@@ -245,8 +245,8 @@ def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_a_pair_beyond_the_budget_by_itself_is_refused_with_the_option_to_set(data_of, split):
+def test_a_pair_beyond_the_budget_by_itself_is_refused_with_the_option_to_set(make_data, split):
     pairs = [(3, 4), (30, 31), (5, 5)]
     with pytest.raises(UserError, match=rf"item of the {split} split has 61 tokens.*task\.training\.batch_tokens=61 "):
-        data_of(pairs, 60, splits=[split])
-    assert len(data_of(pairs, 61, splits=[split]).items[split]) == 3
+        make_data(pairs, 60, splits=[split])
+    assert len(make_data(pairs, 61, splits=[split]).items[split]) == 3

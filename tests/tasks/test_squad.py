@@ -32,13 +32,13 @@ def question(id_, *answers, text="Who?"):
     return {"id": id_, "question": text, "answers": [{"text": t, "answer_start": start} for t, start in answers]}
 
 
-def content_of(*paragraphs):
+def make_content(*paragraphs):
     """Each paragraph, a context and its questions, in an article of its own."""
     articles = [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]} for context, *qas in paragraphs]
     return {"version": "1.1", "data": articles}
 
 
-def reader_of(**options):
+def make_reader(**options):
     return SquadReader(**{"max_tokens": 100, **options})
 
 
@@ -71,8 +71,8 @@ def reader_of(**options):
 def test_an_answer_is_spanned_by_the_tokens_that_it_touches(
     write, context, answer, start, span, spanned, left_out, escaped
 ):
-    reader = reader_of()
-    path = write(content_of((context, question("q", (answer, start)))), ensure_ascii=escaped)
+    reader = make_reader()
+    path = write(make_content((context, question("q", (answer, start)))), ensure_ascii=escaped)
     (item,) = reader.read_file(path, "train")
     assert item.span == span
     assert item.paragraph.text(*item.span) == spanned
@@ -81,11 +81,11 @@ def test_an_answer_is_spanned_by_the_tokens_that_it_touches(
 
 
 def test_questions_come_in_the_order_of_the_file_with_all_their_references(write):
-    content = content_of(
+    content = make_content(
         ("Ann left Bob.", question("z", ("Bob", 9), ("Ann left Bob", 0), ("Bob", 9)), question("y", ("Ann", 0))),
         ("Ann left Bob.", question("x", ("left", 4), text="Isn't it well-known?")),
     )
-    items = reader_of().read_file(write(content), "dev")
+    items = make_reader().read_file(write(content), "dev")
     assert [item.gold for item in items] == [
         {"id": "z", "number": 0, "answers": ["Bob", "Ann left Bob", "Bob"]},
         {"id": "y", "number": 1, "answers": ["Ann"]},
@@ -94,7 +94,7 @@ def test_questions_come_in_the_order_of_the_file_with_all_their_references(write
     assert [item.span for item in items] == [(2, 2), (0, 0), (1, 1)]
     assert items[2].question == ["Is", "n't", "it", "well-known", "?"]
     assert items[0].paragraph is items[1].paragraph
-    batch = reader_of().collate(items, [None, None])
+    batch = make_reader().collate(items, [None, None])
     assert (batch.starts.tolist(), batch.ends.tolist()) == ([2, 0, 1], [2, 0, 1])
     assert batch.gold == [item.gold for item in items]
 
@@ -106,16 +106,16 @@ CONTEXT = "Ann left Bob."
     ("answer", "start"), [("Ann", 1), ("ann", 0), ("Bob", 8), ("Bob.", -4), ("Bob.!", 9), ("Bob", 10**30), ("Anne", 0)]
 )
 def test_an_answer_that_is_not_at_its_offset_is_refused_with_the_questions_id(write, answer, start):
-    path = write(content_of((CONTEXT, question("good", ("Ann", 0)), question("bad7", ("Bob", 9), (answer, start)))))
+    path = write(make_content((CONTEXT, question("good", ("Ann", 0)), question("bad7", ("Bob", 9), (answer, start)))))
     with pytest.raises(UserError, match=rf"^{path}: 1 .*answer_start: bad7; task\.reader\.bad_answers=drop"):
-        reader_of().read_file(path, "dev")
+        make_reader().read_file(path, "dev")
 
 
 @pytest.mark.parametrize(("n", "shown"), [(10, "q0, .*, q9;"), (11, r"q0, .*, q9, \.\.\.;"), (40, r"q9, \.\.\.;")])
 def test_only_ten_ids_of_mismatched_answers_are_shown(write, n, shown):
-    path = write(content_of((CONTEXT, *(question(f"q{k}", ("Bob", 0)) for k in range(n)))))
+    path = write(make_content((CONTEXT, *(question(f"q{k}", ("Bob", 0)) for k in range(n)))))
     with pytest.raises(UserError, match=f": {n} .*{shown}"):
-        reader_of().read_file(path, "train")
+        make_reader().read_file(path, "train")
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
@@ -125,8 +125,8 @@ def test_mismatched_answers_are_dropped_and_counted_if_asked_for(write, split):
         question("some", ("Ann", 1), ("Bob", 9), ("left", 4)),
         question("all", ("Ann", 0)),
     ]
-    reader = reader_of(bad_answers="drop")
-    items = reader.read_file(write(content_of((CONTEXT, *questions))), split)
+    reader = make_reader(bad_answers="drop")
+    items = reader.read_file(write(make_content((CONTEXT, *questions))), split)
     assert [item.gold for item in items] == [
         {"id": "some", "number": 1, "answers": ["Bob", "left"]},
         {"id": "all", "number": 2, "answers": ["Ann"]},
@@ -138,7 +138,7 @@ def test_mismatched_answers_are_dropped_and_counted_if_asked_for(write, split):
 def test_an_id_that_comes_twice_is_refused(write):
     twice = [(CONTEXT, question("a", ("Ann", 0)), question("b7", ("Ann", 0))), ("Bob.", question("b7", ("Bob", 0)))]
     with pytest.raises(UserError, match=r"squad\.json: the id 'b7' comes twice"):
-        reader_of().read_file(write(content_of(*twice)), "dev")
+        make_reader().read_file(write(make_content(*twice)), "dev")
 
 
 GONE = object()
@@ -202,9 +202,9 @@ def replaced(content, place, value):
 
 @pytest.mark.parametrize(("place", "value", "message"), BAD_SHAPES)
 def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, message):
-    path = write(replaced(content_of((CONTEXT, question("q7", ("Ann", 0)))), place, value))
+    path = write(replaced(make_content((CONTEXT, question("q7", ("Ann", 0)))), place, value))
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{message}") as error:
-        reader_of(bad_answers="drop", too_long="truncate").read_file(path, "dev")
+        make_reader(bad_answers="drop", too_long="truncate").read_file(path, "dev")
     assert "\n" not in str(error.value)
 
 
@@ -221,14 +221,14 @@ def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, 
 )
 def test_what_is_no_json_in_utf_8_is_refused(write, content, message):
     with pytest.raises(UserError, match=rf"squad\.json: {message}"):
-        reader_of().read_file(write(content), "train")
+        make_reader().read_file(write(content), "train")
 
 
 def test_a_file_that_cannot_be_read_is_named_and_a_byte_order_mark_is_no_matter(write, tmp_path):
     with pytest.raises(UserError, match=rf"{tmp_path}: cannot be read"):
-        reader_of().read_file(tmp_path, "train")
-    content = b"\xef\xbb\xbf" + json.dumps(content_of((CONTEXT, question("a", ("Ann", 0))))).encode()
-    assert len(reader_of().read_file(write(content), "train")) == 1
+        make_reader().read_file(tmp_path, "train")
+    content = b"\xef\xbb\xbf" + json.dumps(make_content((CONTEXT, question("a", ("Ann", 0))))).encode()
+    assert len(make_reader().read_file(write(content), "train")) == 1
 
 
 LONG = ("Ann and Bob left - for Rome.", question("q0", ("Ann", 0)), question("q1", ("Rome", 23)))  # 8 tokens
@@ -236,10 +236,10 @@ LONG = ("Ann and Bob left - for Rome.", question("q0", ("Ann", 0)), question("q1
 
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_a_paragraph_that_is_too_long_is_refused_with_both_options(write, split):
-    path = write(content_of(LONG))
+    path = write(make_content(LONG))
     with pytest.raises(UserError, match=r"q0 has 8 tokens.*task\.reader\.too_long=truncate.* task\.reader\.max_tokens"):
-        reader_of(max_tokens=7).read_file(path, split)
-    assert len(reader_of(max_tokens=8).read_file(path, split)) == 2
+        make_reader(max_tokens=7).read_file(path, split)
+    assert len(make_reader(max_tokens=8).read_file(path, split)) == 2
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_a_paragraph_that_is_too_long_is_refused_with_both_options(write, split)
     [("left", 12, True), ("left ", 12, True), ("left -", 12, False), ("-", 17, False), (" -", 16, False)],
 )
 def test_training_questions_whose_answer_is_cut_off_are_dropped_and_counted(write, answer, start, kept):
-    path = write(content_of((LONG[0], question("a", (answer, start)), question("b", ("Ann", 0)))))
-    reader = reader_of(max_tokens=4, too_long="truncate")
+    path = write(make_content((LONG[0], question("a", (answer, start)), question("b", ("Ann", 0)))))
+    reader = make_reader(max_tokens=4, too_long="truncate")
     items = reader.read_file(path, "train")
     assert [item.gold["id"] for item in items] == ["a", "b"][not kept :]
     assert [item.paragraph.words for item in items] == [["Ann", "and", "Bob", "left"]] * len(items)
@@ -257,8 +257,8 @@ def test_training_questions_whose_answer_is_cut_off_are_dropped_and_counted(writ
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_a_question_on_a_cut_paragraph_is_still_asked_and_scored_outside_of_training(write, split):
-    reader, metric = reader_of(max_tokens=4, too_long="truncate"), SquadScore()
-    items = reader.read_file(write(content_of(LONG)), split)
+    reader, metric = make_reader(max_tokens=4, too_long="truncate"), SquadScore()
+    items = reader.read_file(write(make_content(LONG)), split)
     assert [item.gold["answers"] for item in items] == [["Ann"], ["Rome"]]
     batch = reader.collate(items, [None, None])
     assert (batch.starts[0], batch.ends[0]) == (0, 0)
@@ -268,8 +268,8 @@ def test_a_question_on_a_cut_paragraph_is_still_asked_and_scored_outside_of_trai
 
 
 def test_only_training_questions_are_counted_as_dropped(write):
-    reader = reader_of(max_tokens=4, too_long="truncate")
-    assert len(reader.read_file(write(content_of(LONG)), "dev")) == 2
+    reader = make_reader(max_tokens=4, too_long="truncate")
+    assert len(reader.read_file(write(make_content(LONG)), "dev")) == 2
     assert reader.left_out == {"paragraphs truncated": 1}
 
 
@@ -279,9 +279,9 @@ def test_only_training_questions_are_counted_as_dropped(write):
     + [("max_tokens", value) for value in (0, -1, 2.5, "many")],
 )
 def test_a_wrong_option_is_refused_by_name(write, option, value):
-    path = write(content_of(LONG))
+    path = write(make_content(LONG))
     with pytest.raises(UserError, match=rf"task\.reader\.{option} must be .*found {value!r}"):
-        reader_of(**{"too_long": "truncate", option: value}).read_file(path, "train")
+        make_reader(**{"too_long": "truncate", option: value}).read_file(path, "train")
 
 
 def test_a_wrong_option_on_the_command_line_is_one_sentence_too():
@@ -298,9 +298,9 @@ def row(id_="q7", text=("Ann",), answer_start=(0,), **other):
 
 def test_hub_rows_become_the_same_items_as_the_official_file(write):
     rows = [row("a", ["Bob", "Ann left"], [9, 0]), row("b")]
-    content = content_of((CONTEXT, question("a", ("Bob", 9), ("Ann left", 0)), question("b", ("Ann", 0))))
-    items = reader_of().read_rows(rows, "hub", "dev")
-    assert items == reader_of().read_file(write(content), "dev")
+    content = make_content((CONTEXT, question("a", ("Bob", 9), ("Ann left", 0)), question("b", ("Ann", 0))))
+    items = make_reader().read_rows(rows, "hub", "dev")
+    assert items == make_reader().read_file(write(content), "dev")
     assert items[0].paragraph is items[1].paragraph
 
 
@@ -325,13 +325,13 @@ def test_hub_rows_become_the_same_items_as_the_official_file(write):
 )
 def test_malformed_hub_rows_are_refused(bad, message):
     with pytest.raises(UserError, match=f"^hub{message}"):
-        reader_of().read_rows([row("a"), bad], "hub", "dev")
+        make_reader().read_rows([row("a"), bad], "hub", "dev")
 
 
 def test_the_bundled_sample_has_literal_answers_at_borders_of_tokens():
     contexts = []
     for split, n_paragraphs, n_answers in (("train", 40, 160), ("dev", 10, 117), ("test", 10, 120)):
-        reader = reader_of(max_tokens=1000)
+        reader = make_reader(max_tokens=1000)
         items = reader.read_file(BUNDLED / f"{split}-v1.1.json", split)
         assert len(items) == 4 * n_paragraphs
         assert sum(len(item.gold["answers"]) for item in items) == n_answers
@@ -346,7 +346,7 @@ def test_the_bundled_sample_has_literal_answers_at_borders_of_tokens():
     [pytest.param("train", 23_022, 4_526, 41, marks=pytest.mark.slow), ("dev", 7_018, 1_378, 23)],
 )
 def test_the_real_set_has_its_sizes_and_nearly_all_answers_are_literal(shared, split, n, n_paragraphs, n_within):
-    reader = reader_of(max_tokens=1000)
+    reader = make_reader(max_tokens=1000)
     items = reader.read_file(shared / "data" / "squad" / f"{split}-subset-v1.1.json", split)
     assert len(items) == n
     assert len({item.paragraph.context for item in items}) == n_paragraphs

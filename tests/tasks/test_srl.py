@@ -191,7 +191,7 @@ def test_a_file_without_one_usable_sentence_is_refused_with_the_reason(tmp_path,
     assert str(error.value) == f"{tmp_path}/{split}.conll: {message}"
 
 
-def text_of(items, n_words=9, layers=None):
+def make_text(items, n_words=9, layers=None):
     lengths = torch.tensor([len(item.tokens) for item in items])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     layers = None if layers is None else torch.randn(len(items), layers[0], mask.shape[1], layers[1])
@@ -201,7 +201,7 @@ def text_of(items, n_words=9, layers=None):
 def test_a_batch_has_the_predicates_of_its_sentences_one_after_the_other(read):
     reader = SrlReader(max_training_tokens=100)
     reader.fit(read(conll([SAID, RAINED]), "train", reader))
-    batch = reader.collate(ITEMS[::-1], [text_of(ITEMS[::-1])])
+    batch = reader.collate(ITEMS[::-1], [make_text(ITEMS[::-1])])
     assert batch.valid.tolist() == [[True, False], [True, True]]
     assert batch.predicates.tolist() == [1, 1, 3]
     assert [[reader.tags[k] for k in row] for row in batch.tags.tolist()] == [
@@ -218,7 +218,7 @@ def test_tags_that_training_lacks_are_o_in_a_batch(read):
     reader = SrlReader(max_training_tokens=100)
     reader.fit(read(conll([SAID]), "train", reader))
     (item,) = read(conll([RAINED]), "dev", reader)
-    batch = reader.collate([item], [text_of([item])])
+    batch = reader.collate([item], [make_text([item])])
     assert [reader.tags[k] for k in batch.tags[0]] == ["O", "B-V", "I-V", "O"]
     assert batch.gold[0]["tags"] == [["O", "B-V", "I-V", "B-ARGM-TMP"]]
 
@@ -271,7 +271,7 @@ def test_a_predicate_is_named_in_the_scorers_files_so_that_it_is_one_there(read,
         assert {len(row) for row in rows} == {3}
 
 
-def labels_of(items):
+def find_labels(items):
     return {tag[2:] for item in items for tags in item.gold["tags"] for tag in tags if tag != "O"}
 
 
@@ -293,7 +293,7 @@ def test_the_bundled_sample_has_its_sizes_and_every_label_in_training():
     assert reader.left_out == {
         f"{split} sentences without predicates": n for split, n in (("train", 4), ("dev", 1), ("test", 1))
     }
-    assert labels_of(items["dev"]) | labels_of(items["test"]) <= labels_of(items["train"]) == reader.labels
+    assert find_labels(items["dev"]) | find_labels(items["test"]) <= find_labels(items["train"]) == reader.labels
     tokens = [tuple(item.tokens) for part in items.values() for item in part]
     assert len(tokens) == len(set(tokens))
 
@@ -331,7 +331,7 @@ def test_certain_scores_decode_to_gold_and_score_100(read):
         n_layers=3,
         dropout=0.5,
     )
-    batch = reader.collate(ITEMS, [text_of(ITEMS)])
+    batch = reader.collate(ITEMS, [make_text(ITEMS)])
     scores = torch.zeros(*batch.valid.shape, batch.tags.shape[1], len(reader.tags))
     scores[batch.valid] = 50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float()
     decoded = model.decode(SrlOutput(scores), batch)

@@ -1,4 +1,4 @@
-"""Digests of the files at hand: they say which rows count, and which runs would give other numbers today."""
+"""Digests of the files that a setting reads: they decide which rows count, and which runs have to be repeated."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from elmo_tasks.places import BUNDLED
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
-def data_at_hand(setting: Setting) -> tuple[str | None, str | None]:
-    """Digests of the data files that a setting names: of train and dev, and of test; None where it leaves them open.
+def digest_data(setting: Setting) -> tuple[str | None, str | None]:
+    """Digests of the data files that a setting names, of train and dev and of test; None where it names none.
 
     Raises:
         UserError: if a folder that it names is not there.
@@ -22,13 +22,13 @@ def data_at_hand(setting: Setting) -> tuple[str | None, str | None]:
     )
 
 
-def bilm_at_hand(setting: Setting) -> str | None:
+def digest_bilm(setting: Setting) -> str | None:
     """As above, for the biLM, or the encoder in its place, that ``bilm.path`` names."""
     bilm = setting.config["bilm"]
     return _encoder_digest(_text(bilm)) if _reads_layers(setting) and bilm["path"] is not None else None
 
 
-def bundled_at_hand(setting: Setting) -> str | None:
+def digest_bundled(setting: Setting) -> str | None:
     """Digest of the bundled weights that a run of the setting would read, or start from; None if it reads none."""
     from elmo_tasks.bilm.model import bundled_folder  # torch takes seconds to import
 
@@ -45,7 +45,7 @@ def _reads_layers(setting: Setting) -> bool:
 
 
 def _text(bilm: dict[str, Any]) -> str:
-    """The group ``bilm`` of a configuration as a key of a cache; warming a biLM up does not change its digest."""
+    """The section ``bilm`` of a configuration as a cache key; warming a biLM up does not change its digest."""
     return json.dumps(bilm | {"state": "reset"})
 
 

@@ -1,9 +1,9 @@
 """SRL's LSTM against a plain loop over modules: ``python benchmarks/alternating_lstm.py [TEXT]``.
 
-Both have the same numbers, and each pair of times is of one process, turn by turn; the best of several turns counts.
-First batches of one length and of several; then a text, one tokenised sentence a line (without it, the bundled sample
-of the task): the plain loop takes its sentences in file order, 80 a batch, and works on all padding; ours takes 80 of
-similar length, as the task does. Set OMP_NUM_THREADS for the number of cores.
+Both have the same weights. They are timed alternately in one process, and the best of several turns counts. First come
+batches of one length and of several lengths, then TEXT, one tokenised sentence a line (default: the bundled sample of
+the task). The plain loop takes its sentences in file order, 80 a batch, and computes all padding; ours takes 80
+sentences of similar length, as the task does. Set OMP_NUM_THREADS to the number of cores.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class PlainCell(nn.Module):
     def __init__(self, layer: HighwayLSTM) -> None:
         super().__init__()
         n_cells, width = layer.highway.shape
-        self.of_input, self.of_hidden = nn.Linear(width, 6 * n_cells, bias=False), nn.Linear(n_cells, 5 * n_cells)
-        self.of_input.weight.data = torch.cat([layer.input_weight, layer.highway]).detach()
-        self.of_hidden.weight.data, self.of_hidden.bias.data = layer.hidden_weight.detach(), layer.bias.detach()
+        self.input_map, self.hidden_map = nn.Linear(width, 6 * n_cells, bias=False), nn.Linear(n_cells, 5 * n_cells)
+        self.input_map.weight.data = torch.cat([layer.input_weight, layer.highway]).detach()
+        self.hidden_map.weight.data, self.hidden_map.bias.data = layer.hidden_weight.detach(), layer.bias.detach()
 
     def forward(self, word: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        i, f, o, r, g, highway = self.of_input(word).chunk(6, dim=1)
-        of_i, of_f, of_o, of_r, of_g = self.of_hidden(hidden).chunk(5, dim=1)
-        cell = torch.sigmoid(i + of_i) * torch.tanh(g + of_g) + torch.sigmoid(f + of_f) * cell
-        gate = torch.sigmoid(r + of_r)
-        return gate * torch.sigmoid(o + of_o) * torch.tanh(cell) + (1 - gate) * highway, cell
+        i, f, o, r, g, highway = self.input_map(word).chunk(6, dim=1)
+        h_i, h_f, h_o, h_r, h_g = self.hidden_map(hidden).chunk(5, dim=1)
+        cell = torch.sigmoid(i + h_i) * torch.tanh(g + h_g) + torch.sigmoid(f + h_f) * cell
+        gate = torch.sigmoid(r + h_r)
+        return gate * torch.sigmoid(o + h_o) * torch.tanh(cell) + (1 - gate) * highway, cell
 
 
 class PlainAlternatingLSTM(nn.Module):
@@ -59,36 +59,36 @@ class PlainAlternatingLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         n_texts, n_tokens, _ = x.shape
-        for k, cell_of_layer in enumerate(self.cells):
-            hidden = cell = x.new_zeros(n_texts, cell_of_layer.hidden_weight.in_features)  # type: ignore[union-attr, arg-type]
+        for k, layer in enumerate(self.cells):
+            hidden = cell = x.new_zeros(n_texts, layer.hidden_weight.in_features)  # type: ignore[union-attr, arg-type]
             outputs = [hidden] * n_tokens
             for t in reversed(range(n_tokens)) if k % 2 else range(n_tokens):
                 real = mask[:, t : t + 1]
-                hidden, cell = (torch.where(real, part, 0.0) for part in cell_of_layer(x[:, t], hidden, cell))
+                hidden, cell = (torch.where(real, part, 0.0) for part in layer(x[:, t], hidden, cell))
                 outputs[t] = hidden
             x = torch.stack(outputs, dim=1)
         return x
 
 
 def largest_difference(ours: nn.Module, plain: nn.Module, x: Tensor, mask: Tensor) -> float:
-    """The largest one of an output, or of the gradient of their sum by an input."""
+    """The largest difference of an output, or of the gradient of the outputs' sum with respect to an input."""
     out, expected = ours(x, mask), plain(x, mask)
     gradient, expected_gradient = (torch.autograd.grad(each.sum(), x)[0] for each in (out, expected))
     return max(float((out - expected).detach().abs().max()), float((gradient - expected_gradient).abs().max()))
 
 
 def print_share_of_products(ours: float, plain: float, gflop: float) -> None:
-    """How much of a time the products must take: no exact way can be faster than they are."""
+    """The share of the time that the matrix products alone take: no exact computation can be faster."""
     best = ceiling()
     rate, alone = 1000 * gflop / ours, 1000 * gflop / best
     print(f"{'':8}{gflop:.0f} GFLOP, {rate:.0f} GFLOP/s: {rate / best:.0%} of the best products ({best:.0f})", end="; ")
     print(f"nothing but products: {alone:.0f} ms, {plain / alone:.2f} times", flush=True)
 
 
-def gflop_of_alternating_lstm(width: int, hidden: int, n_layers: int, n_tokens: int) -> float:
-    """Of the products, forward and backward: six maps of the input and five of the hidden state in each layer."""
-    of_layers = 6 * hidden * (width + (n_layers - 1) * hidden) + 5 * hidden**2 * n_layers
-    return 3 * 2 * of_layers * n_tokens / 1e9
+def alternating_lstm_gflop(width: int, hidden: int, n_layers: int, n_tokens: int) -> float:
+    """GFLOP of forward and backward pass: a layer maps its input to six vectors and its hidden state to five."""
+    n_products = 6 * hidden * (width + (n_layers - 1) * hidden) + 5 * hidden**2 * n_layers
+    return 3 * 2 * n_products * n_tokens / 1e9
 
 
 def print_batches() -> None:
@@ -104,11 +104,11 @@ def print_batches() -> None:
             times = best_ms(partial(forward_and_backward, ours, x, mask), partial(forward_and_backward, plain, x, mask))
             difference = largest_difference(ours, plain, x, mask)
             line(f"LSTM {n_layers} x {hidden}, {N_TEXTS} x {n_tokens}, {name}", *times, difference, int(lengths.sum()))
-            print_share_of_products(*times, gflop_of_alternating_lstm(width, hidden, n_layers, int(lengths.sum())))
+            print_share_of_products(*times, alternating_lstm_gflop(width, hidden, n_layers, int(lengths.sum())))
 
 
 def padded(sentences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """A batch ``[B, T, E]`` that wants its gradient, and its mask."""
+    """A batch ``[B, T, E]`` that requires its gradient, and its mask."""
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     x = nn.utils.rnn.pad_sequence(list(sentences), batch_first=True).requires_grad_()
     return x, torch.arange(int(lengths.max())) < lengths.unsqueeze(1)

@@ -1,9 +1,9 @@
 """How fast the biLM gives all layers of a text: ``python benchmarks/bilm.py [size=small] [tokens=25000] [TEXT]``.
 
-TEXT has one tokenised sentence a line; without it, the bundled samples are read. The plain implementation is what is
-widely used: batches of 32 sentences in file order, the character CNN on every position, padding too, one convolution
-for each filter width, an LSTM that takes one step of one direction at a time. Weights are random: they cost the same.
-Set OMP_NUM_THREADS for the number of cores; compare the ratios, not the tokens a second, with those of another run.
+TEXT has one tokenised sentence a line; without it, the bundled samples are read. The plain implementation is the usual
+one: batches of 32 sentences in file order, the character CNN on every position including padding, one convolution for
+each filter width, an LSTM that takes one step of one direction at a time. Weights are random, which costs the same as
+trained ones. Set OMP_NUM_THREADS to the number of cores. Between runs, compare ratios rather than tokens a second.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ N_ROWS = 32
 
 
 def plain_layers(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-    """What :meth:`BiLM.layers` gives, batch by batch in file order."""
+    """The result of :meth:`BiLM.layers`, computed batch by batch in file order."""
     layers: list[Tensor] = []
     for first in range(0, len(sentences), N_ROWS):
         rows = [[BEGIN_SENTENCE, *s, END_SENTENCE] for s in sentences[first : first + N_ROWS]]
@@ -120,25 +120,27 @@ def first_tokens(sentences: Sequence[list[str]], n_tokens: int) -> list[list[str
 
 
 def relative_errors(found: Sequence[Tensor], exact: Sequence[Tensor]) -> list[float]:
-    """Of each layer: the root mean square of the differences over that of the numbers."""
-    of_errors = torch.cat([(a - b).square().mean(dim=2) for a, b in zip(found, exact, strict=True)], dim=1)
-    of_numbers = torch.cat([x.square().mean(dim=2) for x in exact], dim=1)
-    return (of_errors.mean(dim=1) / of_numbers.mean(dim=1)).sqrt().tolist()
+    """For each layer, the root mean square of the differences divided by that of the exact numbers."""
+    errors = torch.cat([(a - b).square().mean(dim=2) for a, b in zip(found, exact, strict=True)], dim=1)
+    numbers = torch.cat([x.square().mean(dim=2) for x in exact], dim=1)
+    return (errors.mean(dim=1) / numbers.mean(dim=1)).sqrt().tolist()
 
 
 def flops(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """GFLOP that the numbers ask for: each distinct word encoded once over its own characters, and the LSTMs."""
+    """GFLOP of the least computation: each distinct word encoded once over its own characters, and the LSTMs."""
     options = bilm.options
     n_filters = sum(count for _, count in options.filters)
     words = {word for s in sentences for word in s}
-    of_words = 0.0
+    word_flops = 0.0
     for word in words:
         n = min(len(word.encode()) + 2, 50) + 7
-        of_words += sum(2 * (n - width + 1) * width * options.character_dim * count for width, count in options.filters)
-        of_words += options.n_highway * 4 * n_filters**2 + 2 * n_filters * options.projection_dim
+        word_flops += sum(
+            2 * (n - width + 1) * width * options.character_dim * count for width, count in options.filters
+        )
+        word_flops += options.n_highway * 4 * n_filters**2 + 2 * n_filters * options.projection_dim
     step = 2 * (2 * options.projection_dim * 4 * options.dim + options.dim * options.projection_dim)
     n_positions = sum(len(s) + 2 for s in sentences)
-    return of_words / 1e9, 2 * options.n_layers * step * n_positions / 1e9
+    return word_flops / 1e9, 2 * options.n_layers * step * n_positions / 1e9
 
 
 def main(arguments: list[str]) -> None:
@@ -161,7 +163,7 @@ def main(arguments: list[str]) -> None:
             before = peak_megabytes()
             ours, layers = best_of_three(partial(bilm.layers, sentences))
             words = list(dict.fromkeys(word for s in sentences for word in s))
-            of_encoder, _ = best_of_three(partial(bilm.encoder.encode, words))
+            encoder_time, _ = best_of_three(partial(bilm.encoder.encode, words))
             memory = peak_megabytes() - before
             bilm.precision = "bfloat16"
             short, rounded = best_of_three(partial(bilm.layers, sentences))
@@ -171,8 +173,8 @@ def main(arguments: list[str]) -> None:
         rate = (for_words + for_lstm) / ours
         print(
             f"{size:9}{n_tokens / ours:9,.0f} tokens/s, plain {n_tokens / plain:6,.0f}: {plain / ours:5.1f} times; "
-            f"difference {difference:.0e}; encoder {of_encoder / ours:.0%} of the time "
-            f"({for_words / of_encoder:.0f} GFLOP/s), LSTM {for_lstm / (ours - of_encoder):.0f} GFLOP/s, "
+            f"difference {difference:.0e}; encoder {encoder_time / ours:.0%} of the time "
+            f"({for_words / encoder_time:.0f} GFLOP/s), LSTM {for_lstm / (ours - encoder_time):.0f} GFLOP/s, "
             f"together {rate / peak:.0%} of the best products; at most {memory:,.0f} MB more than with one batch",
             flush=True,
         )

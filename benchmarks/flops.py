@@ -6,22 +6,22 @@ import numpy as np
 
 from elmo_tasks.bilm.options import BiLMOptions
 
-FILLING = 7  # characters after a word that the widest filter sees
+PADDING = 7  # padding characters after a word that the widest filter sees
 
 
 def training_gflop(
     options: BiLMOptions, word_lengths: np.ndarray, n_positions: int, n_candidates: int
 ) -> dict[str, float]:
-    """By part; the products of the backward pass count as twice those of the forward pass.
+    """GFLOP of each part; the backward pass counts as twice the forward pass.
 
     Args:
         options: the sizes.
-        word_lengths: character ids of each distinct word of the window, without filling.
-        n_positions: of both directions.
-        n_candidates: of the softmax.
+        word_lengths: the number of character ids of each distinct word of the window, without padding.
+        n_positions: positions of both directions together.
+        n_candidates: words that the sampled softmax scores.
     """
     n_filters = sum(count for _, count in options.filters)
-    widths = word_lengths + FILLING
+    widths = word_lengths + PADDING
     encoder = sum(
         float((2 * (widths - width + 1) * width * options.character_dim * count).sum())
         for width, count in options.filters

@@ -1,10 +1,10 @@
-"""What a GPU gives: ``python benchmarks/gpu.py check | speed | train [KEY=VALUE ...]``.
+"""Correctness and speed on a GPU: ``python benchmarks/gpu.py check | speed | train [KEY=VALUE ...]``.
 
 ``check`` compares the GPU's numbers with the CPU's, in 32 bits: the layers of a biLM, a dozen updates of its training
-(with and without a CUDA graph), and, if Hydra is installed, a step of each task at each placement. ``speed`` measures
-tokens a second and the share of the rate of large products: reading, training, a step of each task. ``train`` is
-``python -m elmo_tasks.pretraining train``, with its options. A machine with PyTorch, NumPy, h5py and safetensors will
-do. ``device=cpu`` runs all of it without a GPU, which proves nothing but that it runs.
+(with and without a CUDA graph), and, if Hydra is installed, a step of each task at each placement. ``speed`` measures,
+for reading, training and a step of each task, tokens a second and the rate in percent of that of large matrix products.
+``train`` is ``python -m elmo_tasks.pretraining train``, with its options. PyTorch, NumPy, h5py and safetensors are
+enough. ``device=cpu`` tries all of it without a GPU.
 
     check  device=cuda  updates=12
     speed  device=cuda  size=small  rows=512,1024  updates=60  pack=FOLDER (default: the bundled sample)
@@ -58,7 +58,7 @@ def seconds(call: Callable[[], object], device: torch.device) -> float:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """No TF32."""
+    """Switches TF32 off."""
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     try:
@@ -74,7 +74,7 @@ def best_products(device: torch.device, dtype: torch.dtype) -> float:
     return 2 * n**3 / 1e9 / min(seconds(lambda: a @ b, device) for _ in range(8))
 
 
-def opened_pack(folder: str | None) -> Pack:
+def open_pack(folder: str | None) -> Pack:
     if folder is not None:
         return read_pack(Path(folder))
     text = SAMPLE / "lm" / "en"
@@ -120,7 +120,7 @@ class Trained:
 
 
 def distance(found: Tensor, expected: Tensor) -> float:
-    """Relative to the expected one."""
+    """The norm of the difference, relative to that of the expected tensor."""
     return float((found.cpu() - expected.cpu()).norm() / expected.cpu().norm())
 
 
@@ -144,8 +144,8 @@ def check_reading(device: torch.device) -> bool:
 
 
 def check_training(device: torch.device, n_updates: int) -> bool:
-    """From the same weights: the CPU, the GPU as it stands, and the GPU's graph; then with dropout the last two."""
-    pack, good = opened_pack(None), True
+    """Trains from the same weights on the CPU, on the GPU and with a CUDA graph; then the last two with dropout."""
+    pack, good = open_pack(None), True
 
     def trained(where: torch.device, dropout: float, captured: bool) -> Tensor:
         own = Trained(pack, "mini", CHECKED_ROWS, CHECKED_SAMPLES, where, dropout, bfloat16=False)
@@ -175,14 +175,14 @@ def check(device: torch.device, settings: dict[str, str]) -> bool:
     with exact_products():
         good = check_reading(device)
         good &= check_training(device, int(settings.get("updates", 12)))
-        if tasks := wanted_tasks(settings):
+        if tasks := read_tasks(settings):
             from gpu_tasks import check_tasks
 
             good &= check_tasks(tasks, device)
     return good
 
 
-def speed_of_reading(device: torch.device, size: str, peaks: dict[str, float]) -> None:
+def time_reading(device: torch.device, size: str, peaks: dict[str, float]) -> None:
     sentences = first_tokens(sample_sentences(), 25_000)
     n_tokens = sum(map(len, sentences))
     for precision, peak in peaks.items():
@@ -194,7 +194,7 @@ def speed_of_reading(device: torch.device, size: str, peaks: dict[str, float]) -
         print(f"reading  {size:9}{precision:10}{n_tokens / time_taken:12,.0f} tokens/s, {share:.1%} of large products")
 
 
-def speed_of_training(device: torch.device, size: str, rows: int, n_updates: int, pack: Pack, peak: float) -> None:
+def time_training(device: torch.device, size: str, rows: int, n_updates: int, pack: Pack, peak: float) -> None:
     for captured in (False, True) if device.type == "cuda" else (False,):
         own = Trained(pack, size, rows, SAMPLES, device, 0.1, bfloat16=True)
         if captured:
@@ -221,19 +221,19 @@ def speed_of_training(device: torch.device, size: str, rows: int, n_updates: int
 def speed(device: torch.device, settings: dict[str, str]) -> bool:
     peaks = {str(dtype).split(".")[1]: best_products(device, dtype) for dtype in (torch.float32, torch.bfloat16)}
     print("large products: " + ", ".join(f"{name} {peak / 1000:,.1f} TFLOP/s" for name, peak in peaks.items()))
-    pack = opened_pack(settings.get("pack"))
+    pack = open_pack(settings.get("pack"))
     for size in settings.get("size", "small").split(","):
-        speed_of_reading(device, size, peaks)
+        time_reading(device, size, peaks)
         for rows in settings.get("rows", "512,1024").split(","):
-            speed_of_training(device, size, int(rows), int(settings.get("updates", 60)), pack, peaks["bfloat16"])
-    if tasks := wanted_tasks(settings):
-        from gpu_tasks import speed_of_tasks
+            time_training(device, size, int(rows), int(settings.get("updates", 60)), pack, peaks["bfloat16"])
+    if tasks := read_tasks(settings):
+        from gpu_tasks import time_tasks
 
-        speed_of_tasks(tasks, device)
+        time_tasks(tasks, device)
     return True
 
 
-def wanted_tasks(settings: dict[str, str]) -> list[str]:
+def read_tasks(settings: dict[str, str]) -> list[str]:
     wanted = settings.get("tasks", "sst5,ner,snli,squad,srl,coref,nsmc,pos")
     if wanted != "none" and importlib.util.find_spec("hydra") is None:
         print("tasks: left out, since Hydra is not installed (pip install hydra-core)")

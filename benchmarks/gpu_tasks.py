@@ -32,7 +32,7 @@ def configurations(tasks: Sequence[str], placements: Sequence[str]) -> Iterator[
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
-    """Recurrent layers of cuDNN have a backward pass in training mode alone."""
+    """Training mode, the only one in which cuDNN's recurrent layers have a backward pass, but with all dropout at 0."""
     for module in model.modules():
         for name, value in vars(module).items():
             if isinstance(value, float) and ("dropout" in name or name == "p"):
@@ -64,7 +64,7 @@ def check_tasks(tasks: Sequence[str], device: torch.device) -> bool:
     return good
 
 
-def speed_of_tasks(tasks: Sequence[str], device: torch.device) -> None:
+def time_tasks(tasks: Sequence[str], device: torch.device) -> None:
     from gpu import synchronize
 
     for name, cfg in configurations(tasks, ("none", "both")):

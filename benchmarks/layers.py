@@ -1,8 +1,7 @@
 """Our GRU and CRF against plain ones with the same numbers: ``python benchmarks/layers.py``.
 
-Each pair of times is of one process, turn by turn; the best of several turns counts. Compare the ratios, not the times,
-with those of another run, and set OMP_NUM_THREADS for the number of cores. For the LSTM see
-``alternating_lstm.py``.
+Both are timed alternately in one process, and the best of several turns counts. Between runs, compare ratios rather
+than times. Set OMP_NUM_THREADS to the number of cores. For the LSTM see ``alternating_lstm.py``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What a training step of a biLM costs: ``python benchmarks/lm.py [size=mini,small] [rows=512] [profile=true]``.
+"""The time of a biLM's training step: ``python benchmarks/lm.py [size=mini,small] [rows=512] [profile=true]``.
 
 A step is what ``task=lm`` does with a window of the bundled text at ``trainer.precision=bf16-mixed``: forward and
-backward pass, clipping, update. Three ways take turns, so that a busy machine treats them alike, and the best step of
-each counts: ours, at the rows that are asked for; the earlier implementation (``plain_lm.py``) with its optimizer at
-its 128 rows; and the earlier one in 32 bits. Beside the tokens a second stand the FLOPs that the products of a step ask
-for, each distinct word of the window over its own characters, the products of the backward pass counted as twice those
-of the forward pass, and how the rate compares with that of a large product of 16-bit numbers in the same minute. First
-the two ways' losses and gradients in 32 bits are compared. ``profile`` prints the operations that take longest. Time is
-CPU time by thread; set OMP_NUM_THREADS.
+backward pass, clipping, update. Three implementations alternate, so that a busy machine slows them alike, and the best
+step of each counts: ours, with ``rows`` rows; the earlier one (``plain_lm.py``) with its optimizer and its 128 rows;
+and the earlier one in 32 bits. Next to the tokens a second are printed the FLOPs of a step's matrix products (each
+distinct word of the window over its own characters; the backward pass counts as twice the forward pass), their rate
+relative to that of a large product of 16-bit numbers measured in the same minute, and the difference of loss and
+gradient between ours and the earlier one in 32 bits. ``profile`` prints the operations that take longest. Time is CPU
+time divided by the number of threads; set OMP_NUM_THREADS.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 
 import torch
 from bilm import SAMPLE, SIZES
@@ -44,7 +43,7 @@ def cpu_seconds() -> float:
 
 
 def windows(n_rows: int) -> Iterator[LmBatch]:
-    """Windows of the bundled text, over and over; its words are spread over a vocabulary of the full size."""
+    """Windows of the bundled text, repeated; the vocabulary is filled up to its full size."""
     text = TextFiles(root=str(SAMPLE), train="lm/en/train-*", heldout="lm/en/heldout*")
     words = dict.fromkeys(word for sentence in text.sentences("train") for word in sentence)
     filling = [f"{k}" for k in range(VOCABULARY) if str(k) not in words]
@@ -62,7 +61,7 @@ def windows(n_rows: int) -> Iterator[LmBatch]:
     return iter(data.train_dataloader())
 
 
-class Way:
+class Contender:
     """A model with its optimizer, and the time of its best step."""
 
     def __init__(self, size: str, kind: type[LanguageModel], rows: int, bfloat16: bool, dropout: float) -> None:
@@ -105,26 +104,28 @@ def bfloat16_ceiling() -> float:
 
 
 def difference(size: str) -> tuple[float, float]:
-    """Of loss and gradient in 32 bits, relative to the earlier implementation's."""
-    ours, plain = (Way(size, kind, 16, False, dropout=0.0) for kind in (LanguageModel, PlainLanguageModel))
+    """The differences of loss and gradient in 32 bits, relative to those of the earlier implementation."""
+    ours, plain = (Contender(size, kind, 16, False, dropout=0.0) for kind in (LanguageModel, PlainLanguageModel))
     batch = next(ours.text)
     losses, gradients = [], []
-    for way in (ours, plain):
-        loss = way.loss(batch)
+    for contender in (ours, plain):
+        loss = contender.loss(batch)
         losses.append(float(loss.detach()))
-        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(way.model.parameters()))]))
+        gradients.append(
+            torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(contender.model.parameters()))])
+        )
     return abs(losses[0] / losses[1] - 1), float((gradients[0] - gradients[1]).norm() / gradients[1].norm())
 
 
-def print_size(size: str, n_rows: int, n_steps: int, peak: float) -> Way:
-    ours = Way(size, LanguageModel, n_rows, bfloat16=True, dropout=DROPOUT)
-    plain = Way(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=True, dropout=DROPOUT)
-    exact = Way(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=False, dropout=DROPOUT)
+def print_size(size: str, n_rows: int, n_steps: int, peak: float) -> Contender:
+    ours = Contender(size, LanguageModel, n_rows, bfloat16=True, dropout=DROPOUT)
+    plain = Contender(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=True, dropout=DROPOUT)
+    exact = Contender(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=False, dropout=DROPOUT)
     for number in range(N_WARM_UP + n_steps):
-        for way in (ours, plain, exact):
-            way.step()
+        for contender in (ours, plain, exact):
+            contender.step()
             if number >= N_WARM_UP:
-                way.best = min(way.best, way.taken)
+                contender.best = min(contender.best, contender.taken)
     lengths = (ours.batch.char_ids != PADDING).sum(dim=1).numpy()
     parts = training_gflop(ours.options, lengths, ours.batch.words.numel(), SAMPLES)
     peak = max(peak, bfloat16_ceiling())
@@ -152,10 +153,10 @@ def main(arguments: list[str]) -> None:
         ours = print_size(size, int(settings.get("rows", 512)), int(settings.get("steps", 8)), peak)
         if settings.get("profile") == "true":
             with profile(activities=[ProfilerActivity.CPU]) as profiled:
-                for _ in islice(range(2), 2):
+                for _ in range(2):
                     ours.step()
             print(profiled.key_averages().table(sort_by="self_cpu_time_total", row_limit=22, max_name_column_width=60))
-    print(f"peak memory of all ways together: {peak_megabytes():,.0f} MB")
+    print(f"peak memory of all three together: {peak_megabytes():,.0f} MB")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the machine can do, and what memory the process took."""
+"""The rate of the machine's matrix products, and the peak memory of the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def peak_megabytes() -> float:
 
 
 def ceiling(clock: Callable[[], float] = time.perf_counter) -> float:
-    """GFLOP/s of a large product, the faster way of this machine."""
+    """GFLOP/s of a large matrix product, by the implementation that is faster on this machine."""
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     times = []
     for multiply in (torch.mm, product) * 8:

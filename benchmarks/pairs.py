@@ -1,4 +1,4 @@
-"""Two ways of one computation, timed turn by turn in one process."""
+"""Times two implementations of one computation, alternately in one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_TURNS = 6
 
 
 def best_ms(*calls: Callable[[], Any]) -> list[float]:
-    """The best time of each call, all taken in turns."""
+    """The best time of each call; the calls alternate."""
     best = [float("inf")] * len(calls)
     for _ in range(N_TURNS):
         for k, call in enumerate(calls):

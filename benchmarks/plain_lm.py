@@ -1,4 +1,4 @@
-"""The earlier training step of a biLM, with the numbers of today's: what ``benchmarks/lm.py`` compares with."""
+"""The earlier training step of a biLM, which computes the same loss: ``benchmarks/lm.py`` compares the two."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def plain_layer(
     bias = ((layer.bias + shift.flatten()) * scale.flatten()).to(x.dtype)
     weight = (layer.weight * scale.flatten()).to(x.dtype)
     w_projection = None if layer.w_projection is None else layer.w_projection.to(x.dtype)
-    of_input = weight[:, : layer.input_dim].transpose(1, 2)
-    gates = torch.stack([linear(*each) for each in zip(x, of_input, bias, strict=True)])
+    input_weight = weight[:, : layer.input_dim].transpose(1, 2)
+    gates = torch.stack([linear(*each) for each in zip(x, input_weight, bias, strict=True)])
     w_hidden = weight[:, layer.input_dim :]
     clips = layer.cell_clip, layer.proj_clip
     out, hidden, cell = PlainRecurrence.apply(gates, w_hidden, w_projection, *state, list(batch_sizes), *clips)
@@ -137,8 +137,8 @@ class PlainRecurrence(torch.autograd.Function):
             now = slice(start, start + n)
             h, c = hidden[:, :n], cell[:, :n]
             act = kept_gates[:, now] if training else cell.new_empty(2, n, 4 * dim)
-            for of_direction, total in zip(act, add_hidden(h, gates[:, now]), strict=True):
-                torch.sigmoid(total.to(cell.dtype), out=of_direction)
+            for gate, total in zip(act, add_hidden(h, gates[:, now]), strict=True):
+                torch.sigmoid(total.to(cell.dtype), out=gate)
             if training:
                 previous_cells[:, now], previous_hidden[:, now] = c, h
             i, j, f, o = act.chunk(4, dim=2)

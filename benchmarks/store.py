@@ -1,9 +1,9 @@
 """The layer store at size: memory and time of its index for millions of sentences, opening, lookups, checksums.
 
-    python benchmarks/store.py                      # 10 million sentences, of which no numbers are written
-    python benchmarks/store.py --shards 4000000     # a store on disk of so many rows of 96 bytes
+    python benchmarks/store.py                      # the index of 10 million sentences, without layers
+    python benchmarks/store.py --shards 4000000     # a store on disk of 4 million rows of 96 bytes
 
-The index is what grows with the number of sentences; the numbers are only mapped.
+Only the index takes memory that grows with the number of sentences; the layers are memory-mapped.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SENTENCES_A_SHARD = 4_000  # of 50,000 tokens
 
 
 def resident() -> float:
-    """Megabytes of this process that are not files."""
+    """Megabytes of resident memory of this process, without mapped files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon"))
 

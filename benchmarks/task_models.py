@@ -1,12 +1,12 @@
-"""What a training step of each task model costs.
+"""Time and memory of a training step of each task model.
 
 ``python benchmarks/task_models.py [scale=cpu] [only=srl,coref] [KEY=VALUE ...]``
 
-For each task: milliseconds a step (median) without ELMo and with ELMo at both places, the layers coming from the store;
-tokens a second; what share of the step ELMo takes (all that a step with it costs more: reading layers, mixing, wider
-products), and the part of that which is reading. Then the peak memory of one large batch of SQuAD's paragraphs, and of
-the longest document of coreference in training and in scoring. Numbers of one run on one machine: compare them with
-each other, not with those of another run.
+For each task: milliseconds a step (median) without ELMo, and with ELMo at both places from stored layers; tokens a
+second; ELMo's share of the step (everything that a step with it takes longer: reading layers, mixing, wider products);
+and how much of that is reading. Then the peak memory of one large batch of SQuAD's paragraphs, and of the longest
+document of coreference in training and in scoring. Compare the numbers of one run with each other, not with those of
+another run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def configured(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def built(cfg: dict[str, Any]) -> tuple[Any, nn.Module, torch.optim.Optimizer]:
-    """Data with its layers, model and optimizer of a run."""
+    """The data with its layers, the model and the optimizer of a run."""
     torch.manual_seed(0)
     bilm = build_bilm(cfg)
     data = build_data(cfg)
@@ -74,7 +74,7 @@ def median_ms(calls: Sequence[Callable[[], Any]]) -> float:
     return statistics.median(times[N_WARM_UP:])
 
 
-def cost_of_steps(cfg: dict[str, Any]) -> tuple[float, float, float]:
+def time_steps(cfg: dict[str, Any]) -> tuple[float, float, float]:
     """Milliseconds of making a batch and of a whole step, and real tokens of a batch."""
     data, model, optimizer = built(cfg)
     cuts = [batch for epoch in range(N_STEPS) for batch in data.epoch(epoch).batch_sampler][: N_STEPS + N_WARM_UP]
@@ -92,15 +92,15 @@ def print_steps(tasks: Sequence[str], scale: str, overrides: Sequence[str]) -> N
     print(f"{'task':8}{'none':>9}{'both':>9}{'tokens/s':>10}{'ELMo share':>12}{'of it reading':>15}")
     for task in tasks:
         keys = [f"task={task}", f"scale={scale}", *overrides]
-        making, plain, _ = cost_of_steps(configured([*keys, "elmo.placement=none"]))
-        reading, with_elmo, tokens = cost_of_steps(configured([*keys, "elmo.placement=both"]))
+        making, plain, _ = time_steps(configured([*keys, "elmo.placement=none"]))
+        reading, with_elmo, tokens = time_steps(configured([*keys, "elmo.placement=both"]))
         cost = with_elmo - plain
-        of_reading = f"{(reading - making) / cost:.0%}" if cost > 0 else "-"  # with so little cost, noise decides
+        reading_share = f"{(reading - making) / cost:.0%}" if cost > 0 else "-"  # with so little cost, noise decides
         speed = f"{1000 * tokens / with_elmo:,.0f}"
-        print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{cost / with_elmo:12.0%}{of_reading:>15}", flush=True)
+        print(f"{task:8}{plain:9.1f}{with_elmo:9.1f}{speed:>10}{cost / with_elmo:12.0%}{reading_share:>15}", flush=True)
 
 
-def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, float]:
+def measure_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, float]:
     """Peak memory of this process before and after one training step on a large batch, in MB."""
     keep_large_blocks()
     cfg = configured(["task=squad", f"scale={scale}", "elmo.placement=both", *overrides])
@@ -120,7 +120,7 @@ def memory_of_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, 
     return before, peak_megabytes()
 
 
-def memory_of_longest_document(scale: str, overrides: Sequence[str]) -> tuple[float, float, float, int]:
+def measure_longest_document(scale: str, overrides: Sequence[str]) -> tuple[float, float, float, int]:
     """Peak memory, in MB, before, after training on the longest document (cut as in training), and after scoring it."""
     keep_large_blocks()
     cfg = configured(["task=coref", f"scale={scale}", "elmo.placement=both", *overrides])
@@ -137,11 +137,11 @@ def memory_of_longest_document(scale: str, overrides: Sequence[str]) -> tuple[fl
 def print_memory(overrides: Sequence[str]) -> None:
     print(f"\npeak memory of a SQuAD batch, {PARAGRAPHS} paragraphs of {PARAGRAPH_TOKENS} tokens, MB")
     for scale in ("cpu", "paper"):
-        before, after = in_a_fresh_process(memory_of_large_batch, scale, overrides)
+        before, after = in_a_fresh_process(measure_large_batch, scale, overrides)
         print(f"scale={scale:6} {after - before:8,.0f} for the steps, {after:8,.0f} for the process", flush=True)
     print("\npeak memory of the longest training document of coreference, MB")
     for scale in ("cpu", "paper"):
-        before, trained, scored, n_tokens = in_a_fresh_process(memory_of_longest_document, scale, overrides)
+        before, trained, scored, n_tokens = in_a_fresh_process(measure_longest_document, scale, overrides)
         print(
             f"scale={scale:6} {trained - before:8,.0f} for a training step on a stretch of it, "
             f"{scored - before:8,.0f} with scoring all of its {n_tokens:,} tokens, {scored:8,.0f} for the process",

@@ -60,7 +60,7 @@ class PlainAlternatingLSTM(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         n_texts, n_tokens, _ = x.shape
         for k, layer in enumerate(self.cells):
-            hidden = cell = x.new_zeros(n_texts, layer.hidden_weight.in_features)  # type: ignore[union-attr, arg-type]
+            hidden = cell = x.new_zeros(n_texts, layer.hidden_map.in_features)  # type: ignore[union-attr, arg-type]
             outputs = [hidden] * n_tokens
             for t in reversed(range(n_tokens)) if k % 2 else range(n_tokens):
                 real = mask[:, t : t + 1]

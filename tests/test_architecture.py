@@ -30,7 +30,7 @@ NO_FRAMEWORK = ("models", "nn", "metrics", "bilm", "encoders", "store", "elmo.py
 
 
 @pytest.mark.parametrize("path", files(*NO_FRAMEWORK), ids=str)
-def test_models_know_no_framework(path: Path) -> None:
+def test_models_import_no_framework(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
 
 
@@ -42,7 +42,7 @@ def test_data_imports_no_model(path: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "known"), [("rows", {"errors", "files", "rows"}), ("render", {"errors", "files", "rows", "render"})]
 )
-def test_rows_and_what_renders_them_know_no_framework(folder: str, known: set[str]) -> None:
+def test_rows_tables_and_rendering_import_no_framework(folder: str, known: set[str]) -> None:
     found = set.union(*(imports(path) for path in files(folder)))
     assert {name.split(".")[1] for name in found if name.startswith("elmo_tasks.")} <= known
     assert not {name.split(".")[0] for name in found} & {"torch", "numpy", "pytorch_lightning", "hydra", "omegaconf"}
@@ -58,7 +58,7 @@ def test_only_build_instantiates() -> None:
     assert users == {"instances.py"}
 
 
-def test_a_public_class_has_a_name_of_its_own() -> None:
+def test_public_classes_have_different_names() -> None:
     found = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
@@ -109,12 +109,12 @@ def arrows() -> dict[str, set[str]]:
     return found
 
 
-def test_every_folder_has_a_floor() -> None:
+def test_every_folder_has_a_layer_of_the_architecture() -> None:
     assert set(arrows()) == set.union(*FLOORS)
 
 
 @pytest.mark.parametrize("room", sorted(set.union(*FLOORS)))
-def test_folders_import_from_lower_floors_alone(room: str) -> None:
+def test_folders_import_from_lower_layers_only(room: str) -> None:
     height = {name: floor for floor, names in enumerate(FLOORS) for name in names}
     assert not {name for name in arrows()[room] if height[name] >= height[room]}
 
@@ -123,7 +123,7 @@ KIND_FILES = {"supervised.py", "language_model.py", "sense_probe.py", "ensemble.
 PROBES = re.compile(r"""["']lm["'] (not )?in |isinstance\([^)]*\b(LmData|WsdData|TaskData|LanguageModel)\b""")
 
 
-def test_kinds_of_run_are_not_guessed() -> None:
+def test_the_kind_of_a_run_is_not_guessed() -> None:
     for path in PACKAGE.rglob("*.py"):
         found = PROBES.search(path.read_text("utf-8"))
         assert found is None, f"{path}: {found}"
@@ -135,7 +135,7 @@ def test_a_kind_of_run_imports_no_other_kind() -> None:
         assert not imports(PACKAGE / "runs" / name) & kinds, name
 
 
-def test_no_shared_file_knows_a_task_by_name() -> None:
+def test_no_shared_file_names_a_task() -> None:
     tasks = {path.stem for path in (PACKAGE.parent / "conf" / "task").glob("*.yaml")} - {"lm"}
     for folder in ("configuration", "assembly", "training", "runs", "store", "nn"):
         for path in (PACKAGE / folder).rglob("*.py"):

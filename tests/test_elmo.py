@@ -72,7 +72,7 @@ def test_training_starts_at_the_plain_mean(text):
 
 
 @pytest.mark.parametrize("kind", ["scalar", "mean", "last", "layer_1"])
-def test_gamma_one_stays_at_one_and_learns_the_rest_alike(text, kind):
+def test_gamma_one_stays_at_one_and_the_rest_is_learned_as_before(text, kind):
     fixed, free = (ScalarMix(n_layers=L, mix=kind, gamma=gamma) for gamma in ("one", "learned"))
     text.layers.requires_grad_()
     for mix in (fixed, free):
@@ -117,7 +117,7 @@ def make_elmo(placement, **kwargs):
     return elmo
 
 
-def test_without_elmo_the_very_same_object_comes_back(text):
+def test_without_elmo_the_same_object_is_returned(text):
     elmo = make_elmo("none")
     x = torch.randn(B, T, 5)
     assert elmo.at_input(x, text) is x
@@ -167,7 +167,7 @@ def test_a_mix_without_learned_scalars_is_not_penalised(kind):
     assert float(make_elmo("both", mix=kind, l2=0.5).penalty()) == 0
 
 
-def test_dropout_falls_on_the_elmo_vector_in_training_only(text):
+def test_dropout_is_applied_to_the_elmo_vector_in_training_only(text):
     elmo = make_elmo("input", dropout=0.5)
     x = torch.ones(B, T, 5)
     whole = elmo.eval().at_input(x, text)

@@ -45,7 +45,7 @@ def test_a_bundled_bilm_is_loaded_by_its_name() -> None:
         ([["a"], []], r"^embed: sentence 2 has no token$"),
     ],
 )
-def test_what_is_no_list_of_token_lists_is_refused(tiny_bilm: BiLM, sentences, message: str) -> None:
+def test_anything_but_a_list_of_token_lists_is_refused(tiny_bilm: BiLM, sentences, message: str) -> None:
     with pytest.raises(UserError, match=message):
         embed(sentences, tiny_bilm)
 

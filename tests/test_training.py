@@ -137,7 +137,7 @@ def test_dev_is_scored_with_the_average_weights_and_training_continues_with_its_
     assert torch.equal(module.model.linear.weight, seen.after_update[-1]["linear.weight"])
 
 
-def test_an_average_is_another_model_unless_it_forgets_at_once(tmp_path: Path) -> None:
+def test_an_average_of_weights_is_another_model_unless_its_decay_is_zero(tmp_path: Path) -> None:
     average = AverageWeights(0.999)
     _, _, seen = fitted([1.0, 1.0], [average, BestCheckpoint(tmp_path / "model.safetensors", average)])
     step, weights = seen.on_dev[-1]

@@ -103,14 +103,14 @@ def test_token_vectors_are_the_official_ones(shared, official):
 
 @pytest.mark.parametrize("skip_connections", [True, False])
 @pytest.mark.parametrize("n_layers", [1, 3])
-def test_packed_batches_meet_each_sentence_by_itself(tiny_options, shake, skip_connections, n_layers):
+def test_packed_batches_give_what_each_sentence_gives_by_itself(tiny_options, shake, skip_connections, n_layers):
     options = dataclasses.replace(tiny_options, skip_connections=skip_connections, n_layers=n_layers)
     bilm = shake(BiLM(options)).eval().requires_grad_(False)
     assert_same(bilm.layers(SENTENCES), [one_by_one(bilm, sentence)[0] for sentence in SENTENCES])
 
 
 @pytest.mark.parametrize("state", ["reset", "carry", "warm"])
-def test_without_a_projection_layers_meet_the_step_by_step_cell_also_when_read_back(
+def test_without_a_projection_layers_agree_with_the_step_by_step_cell_also_when_read_back(
     tiny_options, shake, tmp_path, state
 ):
     """bilm-tf has no projection, and nothing for proj_clip to cut, where projection_dim is no smaller than dim."""
@@ -202,7 +202,7 @@ def test_carry_continues_row_by_row_though_the_number_of_rows_changes(tiny_bilm)
         assert_same(tiny_bilm.layers(sentences, state="carry"), expected)
 
 
-def test_forget_starts_carry_afresh_and_reset_never_disturbs_it(tiny_bilm):
+def test_forget_clears_the_carried_state_and_reset_never_changes_it(tiny_bilm):
     first, second = (tiny_bilm.layers(SENTENCES[:2], state="carry") for _ in range(2))
     assert (first[0] - second[0]).abs().max() > 0.01
     tiny_bilm.forget()
@@ -290,7 +290,7 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
     torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)
 
 
-def test_the_first_truncated_words_are_warned_of_once(tiny_bilm, tmp_path, recwarn):
+def test_the_first_truncated_words_are_named_in_one_warning(tiny_bilm, tmp_path, recwarn):
     tiny_bilm.layers([["a" * 48]])
     assert not recwarn.list
     with pytest.warns(UserWarning, match=r"^words longer than 48 bytes are truncated: 2, such as 'bbb") as caught:
@@ -300,7 +300,7 @@ def test_the_first_truncated_words_are_warned_of_once(tiny_bilm, tmp_path, recwa
     assert not recwarn.list
 
 
-def test_who_was_told_beforehand_is_not_warned(tiny_bilm, recwarn):
+def test_a_user_who_set_the_option_is_not_warned(tiny_bilm, recwarn):
     assert tiny_bilm.prepare(["a" * 60])
     tiny_bilm.layers([["a" * 60]])
     assert not recwarn.list

@@ -24,7 +24,7 @@ def test_a_word_is_its_bytes_plus_one_between_word_marks(word, expected):
     assert character_ids(word) == expected
 
 
-def test_a_word_of_48_bytes_is_whole_and_of_49_loses_its_last_byte():
+def test_a_word_of_48_bytes_is_whole_and_one_of_49_is_truncated():
     assert character_ids("a" * 47 + "b") == (259, *[98] * 47, 99, 260)
     assert character_ids("a" * 48 + "b") == (259, *[98] * 48, 260)
 
@@ -41,12 +41,12 @@ def test_composed_and_decomposed_spellings_are_one_word(word):
 
 
 @pytest.mark.parametrize("word", ["ﬁne", "m²", "①", "Ａ"])
-def test_spellings_that_mean_more_than_letters_are_kept(word):
+def test_compatibility_characters_are_kept(word):
     assert character_ids(word) == (259, *(byte + 1 for byte in word.encode()), 260)
     assert normalize("NFKC", word) != word
 
 
-def test_words_that_are_truncated_are_named_once_in_order():
+def test_truncated_words_are_named_once_in_order():
     longest, korean = "a" * 48, "한" * 16
     words = ["b" * 49, longest, "é" * 25, korean, normalize("NFD", korean), korean + "a", "b" * 49, "é" * 24, "short"]
     assert remark_on_truncated(words) == f"words longer than 48 bytes are truncated: 3, such as '{'b' * 49}'"
@@ -55,7 +55,7 @@ def test_words_that_are_truncated_are_named_once_in_order():
 
 
 @pytest.mark.parametrize("letter", ["\u0958", "\ufb2c", "\U0001d160"])
-def test_a_short_word_whose_letters_grow_when_composed_loses_its_end_too(letter):
+def test_a_short_word_whose_letters_grow_when_composed_is_truncated_too(letter):
     n = 48 // len(normalize("NFC", letter).encode())
     assert len(letter * (n + 1)) <= 12
     assert remark_on_truncated([letter * n]) == ""

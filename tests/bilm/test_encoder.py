@@ -53,13 +53,13 @@ def oracle(encoder, word):
     return h
 
 
-def test_words_of_1_to_60_bytes_meet_the_full_50_character_convolution(encoder):
+def test_words_of_1_to_60_bytes_agree_with_the_full_50_character_convolution(encoder):
     words = ["<S>", "</S>", *WORDS]
     expected = np.stack([oracle(encoder, word) for word in words])
     np.testing.assert_allclose(encoder.encode(words).numpy(), expected, atol=1e-10)
 
 
-def test_a_word_alone_meets_the_oracle_too(encoder):
+def test_a_single_word_agrees_with_the_oracle_too(encoder):
     for word in ("a", "a" * 43, "a" * 48):
         np.testing.assert_allclose(encoder.encode([word])[0].numpy(), oracle(encoder, word), atol=1e-10)
 

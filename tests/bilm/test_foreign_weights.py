@@ -65,7 +65,7 @@ def complex_numbers(file, n):
 
 
 @pytest.mark.parametrize("make", [null, texts, ragged, references, records, integers, complex_numbers])
-def test_what_is_no_array_of_floats_is_refused(folder, make):
+def test_anything_but_an_array_of_floats_is_refused(folder, make):
     with h5py.File(folder / "weights.hdf5", "r+") as file:
         n = file[NAME].size
         del file[NAME]
@@ -101,7 +101,7 @@ def test_numbers_in_other_files_are_not_read(folder):
     assert "is stored in another file, which is not read" in refusal(folder)
 
 
-def test_numbers_that_are_not_in_the_file_are_not_made_up(folder):
+def test_numbers_that_are_not_in_the_file_are_not_invented(folder):
     options = json.loads((folder / "options.json").read_text())
     options["lstm"]["dim"] = 60_000
     (folder / "options.json").write_text(json.dumps(options))
@@ -124,7 +124,7 @@ def test_a_shape_is_compared_before_any_number_is_read(folder):
     assert "has shape (1000000000000,), but the options ask for" in refusal(folder)
 
 
-def test_ever_more_datasets_are_not_counted(folder):
+def test_a_file_of_too_many_datasets_is_given_up_early(folder):
     with h5py.File(folder / "weights.hdf5", "r+") as file:
         for k in range(10_001):
             file[f"CNN/hard{k}"] = file[NAME]  # a hard link takes no room; visited once
@@ -155,7 +155,7 @@ def test_a_device_is_no_weight_file(folder):
         ("lstm", {"cell_clip": 1e300}, "lstm.cell_clip must be a positive number"),
     ],
 )
-def test_sizes_beyond_all_reason_are_refused_before_anything_is_made(folder, section, changes, sentence):
+def test_absurd_sizes_are_refused_before_anything_is_allocated(folder, section, changes, sentence):
     options = json.loads((folder / "options.json").read_text())
     options[section].update(changes)
     (folder / "options.json").write_text(json.dumps(options))
@@ -173,7 +173,7 @@ def test_sizes_beyond_all_reason_are_refused_before_anything_is_made(folder, sec
         ('["' + "x" * 1000 + '"]', "expected bilm-tf's options"),
     ],
 )
-def test_options_that_are_none_are_refused(folder, content, sentence):
+def test_options_that_do_not_exist_are_refused(folder, content, sentence):
     path = folder / "options.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert sentence in refusal(folder)

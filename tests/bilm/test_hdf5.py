@@ -39,7 +39,7 @@ def test_a_disk_that_is_full_when_the_file_is_closed_is_noticed(tmp_path, limite
     assert not list(tmp_path.iterdir())
 
 
-def test_a_disk_without_room_for_the_end_is_noticed(tmp_path, limited):
+def test_a_disk_that_is_full_at_the_end_is_noticed(tmp_path, limited):
     with _DeferredErrors(tmp_path / "out", "w+") as file, limited(10):
         assert file.truncate(100) == 100
         with pytest.raises(OSError, match="File too large"):

@@ -58,7 +58,7 @@ def oracle(lstm, x, lengths, state):
     return out, hidden, cell, cuts
 
 
-def test_ragged_rows_of_both_directions_meet_the_step_by_step_cell(lstm, x, state):
+def test_ragged_rows_of_both_directions_agree_with_the_step_by_step_cell(lstm, x, state):
     out, (hidden, cell) = lstm(x, BATCH_SIZES, state)
     expected_out, expected_hidden, expected_cell, cuts = oracle(lstm, x, LENGTHS, state)
     assert min(cuts.values()) >= 10  # the clips bite
@@ -77,7 +77,7 @@ def test_single_precision_and_no_gradient_give_the_same(lstm, x, state):
 
 @pytest.mark.parametrize("onednn", [True, False])
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_where_no_gradient_is_wanted_the_other_way_gives_the_same(monkeypatch, lstm, x, state, onednn, dtype, atol):
+def test_without_gradients_the_faster_computation_gives_the_same(monkeypatch, lstm, x, state, onednn, dtype, atol):
     if not onednn:
         monkeypatch.setattr(linear, "_available", lambda dtype: False)
     given = tuple(part.to(dtype) for part in state)
@@ -114,7 +114,7 @@ def test_a_run_cut_in_two_with_carried_state_is_the_long_run(lstm, x, state):
     torch.testing.assert_close(cell_2, cell)
 
 
-def test_the_given_state_is_left_as_it_was(lstm, x, state):
+def test_the_given_state_is_not_changed(lstm, x, state):
     before = state[0].clone(), state[1].clone()
     lstm(x, BATCH_SIZES, state)
     assert torch.equal(state[0], before[0])

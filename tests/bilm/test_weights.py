@@ -253,7 +253,7 @@ def test_an_option_out_of_range_is_named_with_what_was_found(folder, section, ke
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.9, 0.999])
-def test_a_save_without_room_is_one_sentence_and_leaves_what_was_there(tiny_bilm, folder, tmp_path, limited, share):
+def test_a_save_to_a_full_disk_is_one_sentence_and_leaves_what_was_there(tiny_bilm, folder, tmp_path, limited, share):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     n_bytes = int(share * len(before["weights.hdf5"]))
     for where in (folder, tmp_path / "new"):
@@ -265,7 +265,7 @@ def test_a_save_without_room_is_one_sentence_and_leaves_what_was_there(tiny_bilm
     torch.testing.assert_close(parameters(BiLM.load(tmp_path / "new")), parameters(tiny_bilm), rtol=0, atol=0)
 
 
-def test_a_save_where_no_folder_can_be_is_one_sentence(tiny_bilm, tmp_path):
+def test_a_save_to_a_place_without_a_folder_is_one_sentence(tiny_bilm, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=rf"^{tmp_path}/file/bilm: cannot be written \(Not a directory\)$"):
         tiny_bilm.save(tmp_path / "file" / "bilm")

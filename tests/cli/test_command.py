@@ -24,7 +24,7 @@ def test_the_package_itself_is_the_command() -> None:
     assert done.stdout == f"elmo-tasks {__version__}\n"
 
 
-def test_an_unknown_command_is_one_sentence() -> None:
+def test_an_unknown_command_gives_a_one_sentence_error() -> None:
     with pytest.raises(SystemExit, match=r"^error: elmo-tasks: there is no command 'tran'; there are run, sweep"):
         main(["tran"])
 

@@ -248,7 +248,7 @@ def test_placements_differ_by_their_mixes_and_by_the_width_of_what_reads_them(bu
 
 
 @every_task
-def test_both_ways_to_ask_for_the_baseline_are_one_and_no_layers_reach_it(build, task):
+def test_both_ways_to_ask_for_the_baseline_are_the_same_run_without_layers(build, task):
     by_value, by_file = build(task, "none"), build(task, "none", "elmo=none")
     expected, batch = by_value.predict(by_value.batch()), by_file.batch()
     for text in texts_in(batch):
@@ -286,7 +286,7 @@ def test_a_mix_learns_what_its_name_says(build, task, mix, learned):
 @every_task
 @pytest.mark.parametrize("placement", ["none", "both"])
 @pytest.mark.parametrize("training", [False, True])
-def test_on_another_device_everything_is_made_there_and_the_numbers_are_the_same(build, task, placement, training):
+def test_on_another_device_all_tensors_are_made_there_and_the_numbers_are_the_same(build, task, placement, training):
     built = build(task, placement)
     built.model.train(training)
     losses, gradients, predictions = [], [], []

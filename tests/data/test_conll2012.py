@@ -269,7 +269,7 @@ def test_the_real_sets_have_their_sizes(shared, file, n_documents, n_sentences):
     assert sum(len(d.sentences) for d in documents) == n_sentences
 
 
-def test_a_hyphen_or_a_low_line_is_no_span(read):
+def test_a_hyphen_or_an_underscore_is_not_a_span(read):
     assert read_spans(read, "- _ (V*) *") == [(2, 3, "V")]
 
 
@@ -302,6 +302,6 @@ def test_litbanks_files_are_read_as_they_are_whatever_white_space_follows(read, 
     assert read_clusters(found) == [[(0, 1)], [(5, 7)]]
 
 
-def test_an_empty_column_is_no_word(read):
+def test_an_empty_column_is_not_a_word(read):
     with pytest.raises(UserError, match=r"some\.conll:2: an empty word \(column 4\)"):
         read(LITBANK.replace("You", ""))

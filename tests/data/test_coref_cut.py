@@ -55,7 +55,7 @@ def test_a_cut_document_spells_the_mentions_within_it_that_still_have_a_partner(
     assert item == before
 
 
-def test_a_stretch_may_be_without_clusters():
+def test_a_stretch_may_have_no_clusters():
     gold = {"number": 0, "name": "nw/a", "part": "000", "sentence_lengths": [3, 2, 1]}
     gold |= {"clusters": [[(0, 1), (2, 3)], [(1, 2), (5, 6)]]}
     item = CorefItem([["Ann", "and", "Ann"], ["Rain", "fell"], ["And"]], speakers=["-"] * 6, genre="nw", gold=gold)

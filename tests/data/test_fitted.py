@@ -52,7 +52,7 @@ def test_what_was_fitted_is_restored_from_json():
         STATE | {"reader": {"types": [], "tags": []}},
     ],
 )
-def test_what_is_no_such_state_is_refused_in_a_sentence(state):
+def test_a_file_that_is_not_a_state_is_refused_in_a_sentence(state):
     with pytest.raises(UserError) as error:
         FittedData.restore(NerReader(), state)
     assert len(str(error.value)) < 300

@@ -87,7 +87,7 @@ def test_a_missing_split_is_named_with_those_that_are_there(folder):
 
 
 @pytest.mark.parametrize("id_", ["nobody/no-such-data", "no-such-data", "./no/such/folder"])
-def test_an_id_that_is_nowhere_is_one_sentence(id_):
+def test_an_id_that_is_nowhere_gives_a_one_sentence_error(id_):
     with pytest.raises(UserError, match=rf"data=hub: {id_} cannot be loaded"):
         Hub(id=id_, splits=SPLITS)
 
@@ -187,7 +187,7 @@ def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
         ({"train": "**a"}, r"task\.files\.train='\*\*a' is no path or pattern"),
     ],
 )
-def test_paths_are_texts(files, message, tmp_path):
+def test_paths_must_be_strings(files, message, tmp_path):
     with pytest.raises(UserError, match=message):
         Files(str(tmp_path), files | {"dev": None, "test": None})
 
@@ -216,7 +216,7 @@ def server():
         each.close()
 
 
-def test_a_server_that_answers_is_reachable_and_one_that_does_not_is_given_up_soon(server, monkeypatch):
+def test_a_server_that_does_not_answer_is_given_up_on_soon(server, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
     assert is_reachable(server(answers=True))
     start = time.perf_counter()

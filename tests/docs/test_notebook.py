@@ -39,7 +39,7 @@ def test_the_stored_output_is_what_the_cells_print(cells: list[dict[str, Any]], 
     assert list(map(without_numbers, stored)) == list(map(without_numbers, printed))
 
 
-def test_the_layers_that_read_the_sentence_find_the_same_sense(printed: list[str]) -> None:
+def test_the_contextual_layers_find_the_same_sense(printed: list[str]) -> None:
     by_layer = printed[1].split("layer ")[1:]
     assert len(by_layer) == 3
     for shown in by_layer[1:]:

@@ -57,7 +57,7 @@ def oracle(cove_files, sentence):
     return np.stack(layers)
 
 
-def test_layers_meet_the_step_by_step_cell(load, cove_files):
+def test_layers_agree_with_the_step_by_step_cell(load, cove_files):
     cove = load()
     assert (cove.n_layers, cove.dim) == (3, 2 * DIM)
     for sentence, layers in zip(SENTENCES[:4], cove.layers(SENTENCES), strict=False):

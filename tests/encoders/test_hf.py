@@ -67,7 +67,7 @@ def test_a_long_text_is_read_in_windows_of_all_positions(hf_folder, kind, positi
     torch.testing.assert_close(encoder.layers([LONG])[0], expected, atol=1e-5, rtol=0)
 
 
-def test_a_narrower_window_reads_a_long_text_otherwise_and_a_short_one_alike(hf_folder):
+def test_a_narrower_window_changes_the_vectors_of_a_long_text_only(hf_folder):
     wide, narrow = (HuggingFace.load(hf_folder("bert"), window=window) for window in (None, 12))
     assert (narrow.layers([LONG])[0] - wide.layers([LONG])[0]).abs().max() > 0.1
     torch.testing.assert_close(
@@ -123,7 +123,7 @@ def test_a_word_without_pieces_is_zero_and_is_named(hf_folder):
     assert encoder.layers([]) == []
 
 
-def test_a_lone_surrogate_is_passed_over(hf_folder):
+def test_a_lone_surrogate_is_skipped(hf_folder):
     encoder = HuggingFace.load(hf_folder("bert"))
     torch.testing.assert_close(encoder.layers([["c\ud800at", "\ud800"]])[0][:, 0], encoder.layers([["cat"]])[0][:, 0])
 
@@ -214,7 +214,7 @@ def test_what_is_not_there_is_named(changed, tmp_path):
         HuggingFace.load(changed(without=["tokenizer.json"]))
 
 
-def test_a_damaged_folder_is_one_sentence(changed):
+def test_a_damaged_folder_gives_a_one_sentence_error(changed):
     folder = changed()
     (folder / "config.json").write_text("{")
     with pytest.raises(UserError, match=r"config\.json: not JSON"):

@@ -39,7 +39,7 @@ def test_sentences_are_read_whatever_the_compression(tmp_path, suffix):
     assert list(read_sentences(write(tmp_path, suffix, TEXT.encode()))) == SENTENCES
 
 
-def test_words_have_one_spelling_and_keep_what_means_more_than_letters(tmp_path):
+def test_words_are_composed_and_keep_compatibility_characters(tmp_path):
     text = ["naïve", "한국", "ﬁne", "m²"]
     path = write(tmp_path, "", " ".join(text[:2] + list(map(decomposed, text))).encode())
     assert list(read_sentences(path)) == [[*text[:2], *text]]
@@ -54,7 +54,7 @@ def test_words_of_a_task_s_text_have_one_spelling_too(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_byte_order_mark_and_crlf_ends_are_taken_off(tmp_path, suffix):
+def test_a_byte_order_mark_and_crlf_ends_are_removed(tmp_path, suffix):
     data = b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()
     assert list(read_sentences(write(tmp_path, suffix, data))) == SENTENCES
 
@@ -189,7 +189,7 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, words, message):
 
 
 @pytest.mark.parametrize("suffix", ["", ".xz"])
-def test_a_line_without_end_is_refused_and_never_held(tmp_path, suffix):
+def test_a_line_without_end_is_refused_and_never_held_in_memory(tmp_path, suffix):
     path = write(tmp_path, suffix, b"a b\n" + b"w " * 15_000_000)
     tracemalloc.start()
     message = refusal(path)

@@ -201,7 +201,7 @@ class TestState:
         torch.testing.assert_close(evaluations[0], evaluations[1])
         assert (evaluations[0][0] - evaluations[0][1]).abs().max() > 0.01  # carried within one evaluation
 
-    def test_dropout_falls_in_training_only(self, model):
+    def test_dropout_is_applied_in_training_only(self, model):
         model.dropout = 0.5
         batch = make_batch()
         dropped = (model.train()(batch).hidden == 0).float().mean()
@@ -222,7 +222,7 @@ class TestPerplexity:
         metric.update(torch.full((2, 3), math.log(7)), None)
         assert metric.compute() == pytest.approx({"perplexity": 7, "forward": 7, "backward": 7})
 
-    def test_a_hopeless_model_has_a_finite_perplexity(self):
+    def test_a_very_bad_model_has_a_finite_perplexity(self):
         metric = Perplexity()
         metric.update(torch.full((2, 3), 1e6), None)
         assert math.isfinite(metric.compute()["perplexity"])

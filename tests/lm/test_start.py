@@ -47,7 +47,7 @@ def test_the_folder_of_a_run_holds_bilm_words_and_softmax(folder, model):
 
 
 @pytest.mark.parametrize(("where", "rounding"), [("model.safetensors", 0), ("bilm", 2**-11)])
-def test_a_start_gives_every_weight_and_the_words(folder, model, tiny_options, where, rounding):
+def test_an_earlier_run_gives_every_weight_and_the_words(folder, model, tiny_options, where, rounding):
     start = read_initial_weights(str(folder / where), tiny_options)
     assert start.vocabulary.words == WORDS
     found = fresh(tiny_options)
@@ -58,7 +58,7 @@ def test_a_start_gives_every_weight_and_the_words(folder, model, tiny_options, w
         torch.testing.assert_close(found.state_dict()[name], value, rtol=rounding, atol=1e-7, msg=name)
 
 
-def test_a_bilm_without_softmax_leaves_the_models_own(folder, model, tiny_options):
+def test_without_a_stored_softmax_the_model_keeps_its_own(folder, model, tiny_options):
     (folder / "bilm" / SOFTMAX).unlink()
     start = read_initial_weights(str(folder / "bilm"), tiny_options)
     assert start.vocabulary is None

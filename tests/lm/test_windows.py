@@ -152,7 +152,7 @@ def test_training_text_that_fills_no_window_is_refused(tmp_path, texts, found):
         make(tmp_path, ["x\n"], train=texts, window=4)
 
 
-def test_an_empty_shard_beside_others_is_passed_over(tmp_path):
+def test_an_empty_shard_beside_others_is_skipped(tmp_path):
     data = make(tmp_path, ["", "x\n"], train=["", "a b\n" * 5, "\n"])
     assert (data.n_positions, data.n_heldout) == (15, 2)
     assert data.counts()["unknown"] == 0
@@ -197,7 +197,7 @@ def test_missing_text_is_named_by_its_option(tmp_path, option):
         open_data(tmp_path)
 
 
-def test_words_that_are_truncated_are_named_once_wherever_they_are(tmp_path, capsys):
+def test_truncated_words_are_named_once_wherever_they_occur(tmp_path, capsys):
     make(tmp_path, heldout=[f"{'c' * 49} a\n"], train=[f"a {'b' * 60} {'b' * 60}\n{'d' * 48} e f\n"])
     sentence = capsys.readouterr().err
     assert sentence == f"text: words longer than 48 bytes are truncated: 2, such as '{'b' * 60}'\n"

@@ -236,7 +236,7 @@ def test_a_document_counts_once_and_as_it_came_last_whatever_the_order():
     assert together.files() == metric.files()
 
 
-def test_predictions_must_pair_with_gold():
+def test_predictions_and_gold_must_have_one_length():
     with pytest.raises(ValueError, match="zip"):
         CorefF1().update([[]], [])
 

@@ -79,7 +79,7 @@ def test_accuracy_is_the_share_of_equal_labels():
     assert metric.compute() == {"accuracy": 50.0}
 
 
-def test_accuracy_refuses_predictions_that_do_not_pair_with_gold():
+def test_accuracy_refuses_predictions_and_gold_of_two_lengths():
     with pytest.raises(ValueError, match="zip"):
         Accuracy().update([1], [1, 2])
 

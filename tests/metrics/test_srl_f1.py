@@ -172,7 +172,7 @@ def test_counts_add_up_over_predicates_and_sentences_and_a_reset_forgets_them():
     assert metric.compute()[metric.name] == 100
 
 
-def test_predictions_that_do_not_pair_with_gold_are_refused():
+def test_predictions_and_gold_of_two_lengths_are_refused():
     metric = SrlF1()
     with pytest.raises(ValueError, match="zip"):
         metric.update([], [make_gold(["B-V"])])

@@ -222,7 +222,7 @@ def test_loss_is_the_negative_log_probability_of_all_choices_that_agree_with_gol
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=str)
-def test_without_gold_mentions_no_span_is_to_have_an_antecedent(kept):
+def test_without_gold_mentions_the_loss_wants_no_antecedent(kept):
     out, batch = make_output(kept, 250), make_batch(clusters=[])
     assert batch.mentions.shape == (0, 2)
     loss = CorefE2E.loss(None, out, batch)
@@ -377,7 +377,7 @@ def test_without_rates_training_is_evaluation(shake):
     assert torch.equal(out.scores, expected.scores)
 
 
-def test_autocast_is_no_obstacle_to_training(shake):
+def test_training_works_under_autocast(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
     model, batch = coref(shake).float().eval(), make_batch()
     batch.text.layers = batch.text.layers.float()

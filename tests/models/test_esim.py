@@ -87,7 +87,7 @@ def test_a_pair_the_other_way_round_has_its_pooled_halves_the_other_way_round(sh
     assert not torch.equal(back, there)
 
 
-def test_every_parameter_is_trained_also_by_pairs_of_one_word(shake):
+def test_every_parameter_is_trained_by_pairs_of_one_word_too(shake):
     model, batch = shake(esim(), std=0.4).eval(), make_batch(3 * PREMISES, 3 * HYPOTHESES)
     model.loss(model(batch), batch).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []

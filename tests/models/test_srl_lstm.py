@@ -145,7 +145,7 @@ def test_padding_and_places_without_a_predicate_change_neither_scores_nor_loss(s
         torch.testing.assert_close(model.loss(out, batch), sum(alone) / len(alone))
 
 
-def test_every_parameter_is_trained_also_by_sentences_of_one_word(shake):
+def test_every_parameter_is_trained_by_sentences_of_one_word_too(shake):
     model, batch = shake(labeller(), std=0.4).eval(), make_batch(5 * PREDICATES, 5 * LENGTHS)
     model.loss(model(batch), batch).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []

@@ -186,7 +186,7 @@ def test_no_span_further_back_than_the_limit_has_influence(shake, max_antecedent
         assert reached == list(range(max(0, k - max_antecedents), k + 1))
 
 
-def test_speakers_matter_by_being_the_same_alone(shake):
+def test_speakers_matter_only_by_being_the_same(shake):
     scorer, (spans, _, genre) = make_scorer(shake, 5).eval(), make_document(8)
     speakers = torch.tensor([0, 1, 1, 0, 2, 0, 2, 2])
     scores = scorer(spans, speakers, genre)
@@ -194,7 +194,7 @@ def test_speakers_matter_by_being_the_same_alone(shake):
     assert not torch.equal(scorer(spans, torch.zeros_like(speakers), genre), scores)
 
 
-def test_memory_holds_the_pairs_of_one_block_alone(shake, largest):
+def test_memory_holds_the_pairs_of_one_block_only(shake, largest):
     n_spans, max_antecedents, span_dim, hidden = 300, 250, 200, 32
     scorer = make_scorer(shake, max_antecedents, span_dim=span_dim, hidden=hidden).float().train()
     spans, *rest = make_document(n_spans, span_dim=span_dim)
@@ -210,7 +210,7 @@ def test_memory_holds_the_pairs_of_one_block_alone(shake, largest):
     assert spans.grad.isfinite().all()
 
 
-def test_autocast_is_no_obstacle_to_gradients(shake):
+def test_gradients_work_under_autocast(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
     scorer, (spans, *rest) = make_scorer(shake, 20, hidden=40).float().eval(), make_document(_BLOCK + 8)
     spans = spans.detach().float().requires_grad_()

@@ -53,7 +53,7 @@ def bio_crf(tags):
         ("B-X I-X I-Y", False),
     ],
 )
-def test_these_tests_tell_valid_sequences_from_others(tags, valid):
+def test_these_tests_distinguish_valid_sequences_from_others(tags, valid):
     assert is_iob2(tags.split()) == valid
 
 
@@ -71,7 +71,7 @@ def test_the_best_of_all_valid_sequences_is_found(lengths):
 
 
 @LENGTHS
-def test_of_equal_sequences_any_valid_one_is_given(lengths):
+def test_among_equal_sequences_any_valid_one_is_given(lengths):
     valid = {n: valid_paths(n) for n in lengths}
     for _ in range(20):
         scores = torch.randint(-1, 2, (len(lengths), max(lengths), len(TAGS))).double()

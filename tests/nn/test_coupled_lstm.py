@@ -53,6 +53,6 @@ def test_weights_start_orthogonal_gate_by_gate_and_biases_at_zero():
     assert layer.initial_cell.any()
 
 
-def test_a_rate_that_is_none_is_refused():
+def test_a_rate_that_is_not_a_number_is_refused():
     with pytest.raises(UserError, match=r"a dropout rate of 1\.5"):
         BiCoupledLSTM(INPUT_DIM, HIDDEN, 1.5)

@@ -63,7 +63,7 @@ def test_what_is_kept_is_scaled_and_neither_shape_nor_type_changes(shape, dtype)
         assert torch.equal(out, torch.where(out == 0, 0, 4 * x).to(dtype))
 
 
-def test_a_view_is_dropped_element_by_element_too():
+def test_dropout_of_a_view_is_element_by_element_too():
     x = (torch.rand(40, 60) + 1).t()[::2]
     out = Dropout(0.5)(x)
     kept = out != 0
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_mask_and_the_next_one_is_another(kind):
 @both_kinds
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("p", [0.0, 0.5])
-def test_in_evaluation_and_at_rate_zero_nothing_happens(kind, training, p):
+def test_in_evaluation_and_at_rate_zero_nothing_is_dropped(kind, training, p):
     x = torch.randn(2, 3, 40)
     torch.manual_seed(0)
     out = kind(p).train(training)(x)

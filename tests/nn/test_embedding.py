@@ -72,7 +72,7 @@ def test_word_embedding_gives_each_id_its_row():
     assert embedding.dim == 3
 
 
-def test_word_embedding_trains_only_if_told_and_never_the_padding_row():
+def test_word_embedding_is_trained_only_if_asked_for_and_its_padding_row_never():
     text = make_text(["a", "b", "c"])
     text.word_ids = torch.tensor([[2, 0, 2]])
     embedding = WordEmbedding(torch.randn(4, 3), trainable=True)

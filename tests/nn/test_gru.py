@@ -103,7 +103,7 @@ def test_nothing_is_recorded_without_gradients(shake):
     assert torch.equal(out, layer(x, mask))
 
 
-def test_frozen_parameters_or_inputs_are_no_obstacle(shake):
+def test_frozen_parameters_and_inputs_work(shake):
     layer = shake(BiGRU(3, 4))
     x, mask = texts([2, 3], 3)
     expected = gradients(layer, torchs_own(layer, x, mask), x)

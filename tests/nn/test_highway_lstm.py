@@ -174,7 +174,7 @@ def test_nothing_is_dropped_in_evaluation_or_at_rate_zero(shake, training, dropo
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
-def test_what_is_no_rate_is_refused(rate):
+def test_a_value_that_is_not_a_rate_is_refused(rate):
     with pytest.raises(UserError, match=f"a dropout rate of {rate}: expected a number from 0 to below 1"):
         AlternatingLSTM(3, 4, 1, dropout=rate)
 
@@ -190,7 +190,7 @@ def test_a_second_pass_back_through_the_same_graph_adds_the_same_gradients(shake
     )
 
 
-def test_frozen_parameters_or_inputs_are_no_obstacle(shake):
+def test_frozen_parameters_and_inputs_work(shake):
     model = shake(AlternatingLSTM(3, 4, 2, dropout=0.0))
     x, mask = texts([2, 3], 3)
     expected = gradients(model, text_by_text(model, x, mask), x)

@@ -40,7 +40,7 @@ def test_a_weights_gradient_is_the_sum_of_outer_products(available, n, q, p):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_numbers_than_32_bit_ones_go_the_plain_way(dtype):
+def test_tensors_of_other_types_than_float32_use_the_plain_product(dtype):
     x, weight = torch.randn(3, 5, dtype=dtype), torch.randn(4, 5, dtype=dtype)
     assert torch.equal(linear(x, weight), F.linear(x, weight))
     assert torch.equal(product_with(weight.t())(x), x @ weight.t())
@@ -64,14 +64,14 @@ def test_frozen_parts_get_no_gradient(available):
     assert frozen.weight.grad is None
 
 
-def test_views_and_turned_matrices_are_no_obstacle(available):
+def test_views_and_transposed_matrices_work(available):
     x, weight = torch.randn(6, 8)[::2, 1:6], torch.randn(5, 4).t()
     torch.testing.assert_close(linear(x, weight), x @ weight.t())
     torch.testing.assert_close(linear(torch.randn(8, 3).t()[:, 1:6], weight).shape, torch.Size([3, 4]))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 40])
-def test_a_weight_prepacked_once_serves_any_number_of_rows(available, rows):
+def test_a_prepacked_weight_works_with_any_number_of_rows(available, rows):
     weight, h = torch.randn(33, 70), torch.randn(rows, 33)
     torch.testing.assert_close(product_with(weight)(h), h @ weight, atol=1e-5, rtol=1e-5)
     x = torch.randn(len(h), weight.shape[1])
@@ -95,7 +95,7 @@ def test_operators_that_are_missing_or_wrong_are_not_used(monkeypatch, failure):
     module._available.cache_clear()
 
 
-def test_matrices_with_gaps_are_closed_up_first(monkeypatch):
+def test_matrices_with_gaps_are_made_contiguous_first(monkeypatch):
     seen = []
     real = torch.ops.mkldnn._linear_pointwise
 

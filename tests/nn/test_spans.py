@@ -104,7 +104,7 @@ def test_the_best_of_spans_in_any_order_are_as_good():
         assert best_spans(scores, first, last, 12).tolist() == greedily_best(scores.tolist(), spans, 12)
 
 
-def test_none_of_no_spans_is_an_index_still():
+def test_without_spans_the_result_is_still_an_index():
     first, last = all_spans(make_mask([3]), 2)
     for kept in (best_spans(torch.randn(5), first, last, 0), best_spans(*torch.zeros(3, 0).long(), 4)):
         assert first[kept].tolist() == []

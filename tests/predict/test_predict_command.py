@@ -122,7 +122,7 @@ def test_the_files_of_the_official_scorer_are_written(finished: Finished, tmp_pa
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"gold.props", "predicted.props", "scores.json"}
 
 
-def test_a_file_with_an_unknown_label_is_one_sentence(finished: Finished, tmp_path: Path) -> None:
+def test_a_file_with_an_unknown_label_gives_a_one_sentence_error(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "bad.conll").write_text("Anna B-PERSON\nsings O\n")
     with pytest.raises(SystemExit, match=r"^error: .*bad\.conll:1: .*PERSON"):
         main(["evaluate", str(finished("ner")), "--file", str(tmp_path / "bad.conll")])

@@ -83,7 +83,7 @@ def test_a_moved_folder_is_enough(finished: Finished, placement: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
 
 
-def test_order_and_company_change_no_prediction(finished: Finished) -> None:
+def test_order_and_batch_mates_change_no_prediction(finished: Finished) -> None:
     predictor = load_run(finished("ner"))
     items = [{"tokens": text} for text in ("Anna met Paul in Rome .", "Rain .", "The Bank of Norway closed .")]
     together = predictor.predict(items)
@@ -110,14 +110,14 @@ def test_an_item_that_is_too_long_is_named(finished: Finished) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "run.json", "fitted.json"])
-def test_an_incomplete_folder_is_one_sentence(finished: Finished, name: str, tmp_path: Path) -> None:
+def test_an_incomplete_folder_gives_a_one_sentence_error(finished: Finished, name: str, tmp_path: Path) -> None:
     shutil.copytree(finished("ner"), tmp_path / "run")
     (tmp_path / "run" / name).unlink()
     with pytest.raises(UserError, match=name.replace(".", r"\.")):
         load_run(tmp_path / "run")
 
 
-def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_gives_a_one_sentence_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere: no such folder; expected that of a finished run"):
         load_run(tmp_path / "nowhere")
 

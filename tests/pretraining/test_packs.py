@@ -119,7 +119,7 @@ def test_an_epoch_can_be_entered_anywhere_and_has_an_order_of_its_own(pack):
         (lambda f: fewer_words(f), r"does not fit its vocabulary: id \d+, but words\.xz has 9 words"),
     ],
 )
-def test_a_damaged_pack_is_one_sentence(folder, pack, damage, message):
+def test_a_damaged_pack_gives_a_one_sentence_error(folder, pack, damage, message):
     damage(folder / "pack")
     with pytest.raises(UserError, match=message) as caught:
         read_pack(folder / "pack")

@@ -74,7 +74,7 @@ def test_a_resumed_training_ends_in_the_same_bits(train, tmp_path, precision, ma
     assert (len(sizes) > 3 and max(sizes) <= 30_000) if max_bytes else len(sizes) == 1
 
 
-def test_training_lowers_the_perplexity_which_task_lm_finds_too(train, tmp_path, text_folder):
+def test_training_lowers_the_perplexity_that_task_lm_measures(train, tmp_path, text_folder):
     training = train(tmp_path, dropout=0.0, epochs=4.0, rate=0.03)
     before, after = 61, training.curve[-1]["perplexity"]
     assert after < before / 3
@@ -89,7 +89,7 @@ def test_training_lowers_the_perplexity_which_task_lm_finds_too(train, tmp_path,
     assert metric.compute()["perplexity"] == pytest.approx(after, rel=0.01)  # stored as float16
 
 
-def test_time_over_stops_in_time_and_the_minutes_are_counted_over_all_calls(pack_folder, tiny_size, tmp_path):
+def test_training_stops_when_its_minutes_are_over_counted_over_all_calls(pack_folder, tiny_size, tmp_path):
     own = settings(tiny_size, epochs=None, budget_minutes=0.05)  # 3 seconds
     spent = []
     for _ in range(9):
@@ -164,7 +164,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
         (["--device", "cuda"], "there is no GPU that PyTorch can use"),
     ],
 )
-def test_bad_input_is_one_sentence(flags, capsys, changes, message):
+def test_bad_input_gives_a_one_sentence_error(flags, capsys, changes, message):
     status, sentence = run(capsys, "train", *flags, *changes)
     assert status == 1
     assert message in sentence.err
@@ -207,7 +207,7 @@ def break_after_resuming(train, out):
         train(out)
 
 
-def test_too_little_gpu_memory_is_one_sentence(flags, capsys, monkeypatch):
+def test_too_little_gpu_memory_gives_a_one_sentence_error(flags, capsys, monkeypatch):
     def fail(*_):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has ...")
 

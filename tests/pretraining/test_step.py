@@ -142,7 +142,7 @@ def test_a_capture_leaves_no_trace_and_replays_are_updates(pack, tiny_options, s
     assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
 
 
-def test_a_window_that_does_not_fit_the_graph_is_an_update_without_it(pack, tiny_options, shake, cuda):
+def test_a_window_that_does_not_fit_the_graph_is_run_without_it(pack, tiny_options, shake, cuda):
     both = Both(pack, tiny_options, shake)
     first, second = both.windows(2)
     few = (2, 2, 2, 2)
@@ -155,7 +155,7 @@ def test_a_window_that_does_not_fit_the_graph_is_an_update_without_it(pack, tiny
     assert torch.equal(both.step.weights, other.step.weights)
 
 
-def test_words_are_placed_by_length_and_go_on_to_longer_ones(both):
+def test_words_are_placed_by_length_and_overflow_into_longer_groups(both):
     window = both.windows(1)[0]
     counts = both.inputs.group_counts(window)
     assert counts.sum() == len(np.unique(window.inputs))

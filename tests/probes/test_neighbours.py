@@ -54,7 +54,7 @@ def test_one_pass_finds_what_sorting_everything_finds(tiny_bilm, monkeypatch, po
                 assert [occurrence for _, occurrence in best.found] == [o for _, o in expected]
 
 
-def test_of_equal_ones_the_earlier_comes_first_and_a_sentence_comes_once():
+def test_ties_are_in_order_of_the_text_and_a_sentence_comes_once():
     best = Nearest(2)
     a, b, c, d = (Occurrence((word, "x"), 0) for word in "abcd")
     for cosine, occurrence in ((0.5, a), (0.5, b), (0.5, c), (0.5, a)):
@@ -155,7 +155,7 @@ def test_long_sentences_are_cut_around_the_word(files, tmp_path, capsys):
         (["play", "--bilm", "/no/such"], r"^error: .*/no/such"),
     ],
 )
-def test_bad_input_is_one_sentence(files, arguments, message):
+def test_bad_input_gives_a_one_sentence_error(files, arguments, message):
     with pytest.raises(SystemExit, match=message):
         main([*files, *arguments])
 

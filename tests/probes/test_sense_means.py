@@ -36,7 +36,7 @@ def test_an_instance_of_two_senses_counts_for_both_and_equal_ones_go_by_wordnets
     assert means.choose(BANK, np.array([1.0, 2.0])) == "bank%b"
 
 
-def test_adding_leaves_the_given_vector_alone():
+def test_adding_does_not_change_the_given_vector():
     means, vector = SenseMeans(INVENTORY), np.ones(2)
     means.add(["bank%a"], vector)
     means.add(["bank%a"], vector)
@@ -55,7 +55,7 @@ class Store:
         return layers
 
 
-def test_the_vector_of_several_words_is_their_mean_and_sentences_without_instances_are_passed_over():
+def test_the_vector_of_several_words_is_their_mean_and_sentences_without_instances_are_skipped():
     one, many = Instance(BANK, 2, 3, ("bank%a",)), Instance(PALM, 1, 4, ("palm%a",))
     sentences = [SenseSentence(["w"] * 5, [one, many]), SenseSentence(["w"] * 9, []), SenseSentence(["w"] * 3, [one])]
     found = list(vectors(sentences * 40, Store(), ScalarMix(n_layers=3, mix="layer_1")))
@@ -68,7 +68,7 @@ def test_f1_is_over_all_sets_and_by_set_and_any_gold_key_is_right():
     assert metric.compute() == {"f1": pytest.approx(200 / 3), "x": 50, "y": 100}
 
 
-def test_what_is_not_answered_lowers_the_recall_alone():
+def test_unanswered_items_lower_the_recall_only():
     metric = SenseF1()
     metric.update(["a", None, "b", None], [("x", ("a",))] * 4)
     precision, recall = 1 / 2, 1 / 4

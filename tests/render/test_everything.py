@@ -117,7 +117,7 @@ def test_mixes_are_averaged_over_seeds(make_row: MakeRow, collect: Collect) -> N
     assert line[-3:] == ["input", "0.500, 0.250, 0.250", "2.500"]
 
 
-def test_first_and_later_passes_of_the_bilm_are_told_apart(make_row: MakeRow, collect: Collect) -> None:
+def test_first_and_later_passes_of_the_bilm_are_distinguished(make_row: MakeRow, collect: Collect) -> None:
     first = make_row(1, 0.0, changes={"layers": {"computed": 5000, "read": 0}})
     later = [make_row(seed, 0.0, changes={"seconds.layers": seconds}) for seed, seconds in ((2, 5.0), (4, 2.5))]
     (line,) = lines("layers", collect(first, *later))

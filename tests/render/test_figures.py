@@ -333,7 +333,7 @@ def test_a_drawing_for_a_page_keeps_its_ids_to_itself(make_row: MakeRow) -> None
         assert "currentColor" in element
 
 
-def test_a_name_in_a_figure_is_no_formula_and_no_tag(make_row: MakeRow) -> None:
+def test_a_name_in_a_figure_is_neither_a_formula_nor_a_tag(make_row: MakeRow) -> None:
     name = "$a_b$ <script> & </svg>"
     svg = drawn([make_row(1, [1.0, 2.0], task=name)], "epochs").svg
     assert any(name in text for text in Axes(svg).texts)

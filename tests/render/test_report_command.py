@@ -109,7 +109,7 @@ def test_an_empty_folder_ends_in_one_sentence(tmp_path: Path) -> None:
     assert done.stderr == f"error: {tmp_path}: no rows (*.json) here; a run writes its row into results.dir\n"
 
 
-def test_a_reader_that_leaves_early_is_no_error(make_row: MakeRow, write_rows: WriteRows) -> None:
+def test_a_pipe_that_is_closed_early_is_not_an_error(make_row: MakeRow, write_rows: WriteRows) -> None:
     folder = write_rows(make_row(1, 80.0))
     end, start = os.pipe()
     os.close(end)

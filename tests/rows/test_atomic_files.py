@@ -29,7 +29,7 @@ def test_a_json_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["row.json"]
 
 
-def test_a_file_that_cannot_be_filled_leaves_the_one_before(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
     path = tmp_path / "weights"
     write_bytes(path, b"before")
 
@@ -64,7 +64,7 @@ def test_temporary_files_of_killed_processes_are_removed_after_a_day(tmp_path: P
     assert sorted(p.name for p in tmp_path.iterdir()) == [".a[1].y.tmp", ".b.x.tmp", "a[1]"]
 
 
-def test_a_file_has_the_rights_that_the_umask_grants(tmp_path: Path) -> None:
+def test_a_file_has_the_permissions_that_the_umask_grants(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_bytes(tmp_path / "a", b"x")

@@ -132,7 +132,7 @@ def test_a_correlation_below_zero_and_a_large_perplexity_are_scores(supervised: 
         '{"schema": 3, "config": ' + '{"a":' * 5000 + "1" + "}" * 5001,
     ],
 )
-def test_what_is_no_row_is_one_sentence(text: str) -> None:
+def test_a_file_that_is_not_a_row_is_one_sentence(text: str) -> None:
     with pytest.raises(UserError, match=r"^x\.json: ") as error:
         from_text(text, "x.json")
     assert "\n" not in str(error.value)

@@ -189,7 +189,7 @@ def test_a_class_of_a_package_that_the_user_trusts_is_taken(composed: Any, tmp_p
         ("lm", "task.optimizer.lr=-1", r"torch\.optim\.Adam takes, found lr=-1"),
     ],
 )
-def test_what_an_optimizer_does_not_take_is_one_sentence_and_nothing_is_written(
+def test_an_option_that_the_optimizer_does_not_have_is_one_sentence_and_nothing_is_written(
     composed: Any, tmp_path: Path, task: str, override: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=rf"^task\.optimizer must be what {message}") as error:
@@ -223,7 +223,7 @@ def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None
         train.run(composed("task=srl", "data=hub"))
 
 
-def test_a_wrong_option_of_a_reader_is_one_sentence(composed: Any) -> None:
+def test_a_wrong_option_of_a_reader_gives_a_one_sentence_error(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number, found 'many'"):
         train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
 
@@ -244,7 +244,7 @@ def test_a_set_without_test_split_cannot_be_tested(composed: Any) -> None:
     train.run(composed("task=squad", "task.files.test=null"))
 
 
-def test_a_size_that_is_not_bundled_asks_for_its_folder(composed: Any) -> None:
+def test_a_size_that_is_not_bundled_needs_its_folder(composed: Any) -> None:
     with pytest.raises(UserError, match=r"bilm=original is not bundled; set bilm\.path"):
         train.run(composed("bilm=original", "bilm.path=null"))
 

@@ -73,7 +73,7 @@ def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
         ("task=lm", r"^bilm=\w+ is no biLM, so that it has no sizes to train"),
     ],
 )
-def test_what_only_a_bilm_has_is_refused(
+def test_options_that_only_a_bilm_has_are_refused(
     composed: Any, tmp_path: Any, request: Any, encoder: str, override: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

@@ -218,7 +218,7 @@ def test_a_member_that_was_not_run_is_named(composed: Any, tmp_path: Path, finis
     assert split_rows(tmp_path)[1] == []
 
 
-def test_a_member_of_another_setting_is_none(composed: Any, finish: Finish) -> None:
+def test_a_run_of_another_setting_is_not_a_member(composed: Any, finish: Finish) -> None:
     finish(*SNLI)
     with pytest.raises(UserError, match=r"^seed 1 has no finished run"):
         train.run(composed(*SNLI, "elmo.lambda=0.1", "ensemble=[1,2]"))

@@ -98,7 +98,7 @@ def test_the_bilm_stays_as_it_was_while_the_softmax_is_trained(small: Any, tmp_p
     assert row["language_model"]["exported"]["digest"] == BiLM.load(tmp_path / "rounded").digest
 
 
-def test_a_run_s_own_softmax_and_words_go_on(small: Any, tmp_path: Path) -> None:
+def test_a_run_s_own_softmax_and_words_are_trained_further(small: Any, tmp_path: Path) -> None:
     train.run(small("task.lm.text=sst5"))
     (first,) = load(tmp_path / "outputs" / "rows")
     weights = tmp_path / "outputs" / "runs" / first["run_id"] / "model.safetensors"
@@ -120,7 +120,7 @@ def test_a_run_s_own_softmax_and_words_go_on(small: Any, tmp_path: Path) -> None
     assert rounded["language_model"]["before"] == pytest.approx(first["scores"]["dev"], rel=1e-2)
 
 
-def test_a_task_reads_the_bilm_that_came_of_it(small: Any, composed: Any, tmp_path: Path) -> None:
+def test_a_task_reads_the_fine_tuned_bilm(small: Any, composed: Any, tmp_path: Path) -> None:
     train.run(small("task.lm.text=ner"))
     (tuned,) = load(tmp_path / "outputs" / "rows")
     rows = {}
@@ -131,9 +131,7 @@ def test_a_task_reads_the_bilm_that_came_of_it(small: Any, composed: Any, tmp_pa
     assert rows["after"]["run_id"] != rows["before"]["run_id"]
 
 
-def test_another_start_at_the_same_path_is_another_run_and_the_same_elsewhere_is_not(
-    small: Any, tmp_path: Path, tiny_bilm: Any
-) -> None:
+def test_initial_weights_are_identified_by_content_and_not_by_path(small: Any, tmp_path: Path, tiny_bilm: Any) -> None:
     def name(*overrides: str) -> str:
         return LanguageModelRun(validate(small("task.lm.text=sst5", *overrides))).run_id
 
@@ -169,7 +167,9 @@ def test_a_task_s_text_is_read_once_and_shards_more_often(overrides: list[str], 
         (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),
     ],
 )
-def test_a_wrong_value_is_one_sentence(small: Any, tmp_path: Path, overrides: list[str], message: str) -> None:
+def test_a_wrong_value_gives_a_one_sentence_error(
+    small: Any, tmp_path: Path, overrides: list[str], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         train.run(small(*overrides))
     assert not list(tmp_path.glob("outputs/rows/*.json"))

@@ -27,13 +27,13 @@ SENTENCES = [["the", "cat", "sat", "."], ["Paris"], [], ["a", "word", "of", "man
         lambda away, near: away.numpy(),
     ],
 )
-def test_what_fails_on_a_gpu_fails_here(operation):
+def test_what_fails_on_a_gpu_fails_on_the_simulated_one(operation):
     near = torch.ones(2, 2)
     with other_device(), pytest.raises(MixedDevicesError):
         operation(near.to(AWAY), near)
 
 
-def test_what_a_gpu_takes_from_the_cpu_is_taken_here():
+def test_transfers_from_the_cpu_are_simulated():
     near = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     with other_device():
         away = near.to(AWAY)
@@ -47,7 +47,7 @@ def test_what_a_gpu_takes_from_the_cpu_is_taken_here():
         assert torch.equal(away.cpu(), near)
 
 
-def test_gradients_are_made_away_too():
+def test_gradients_are_computed_on_the_other_device_too():
     layer, x = nn.LSTM(3, 2, batch_first=True), torch.randn(2, 4, 3)
     layer(x)[0].sum().backward()
     with other_device():

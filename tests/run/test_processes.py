@@ -59,7 +59,7 @@ def assert_close(found: Path, expected: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_and_one_train_the_same_bilm_and_one_speaks(tmp_path: Path) -> None:
+def test_two_processes_train_the_same_bilm_as_one_and_only_one_prints(tmp_path: Path) -> None:
     one, two = (run(tmp_path / str(n), f"trainer.devices={n}") for n in (1, 2))
     assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
     assert_close(tmp_path / "2", tmp_path / "1")
@@ -118,7 +118,7 @@ def test_two_killed_processes_are_resumed(tmp_path: Path) -> None:
         (["task=lm", "trainer.num_nodes=0"], r"^trainer\.num_nodes must be a whole number of at least 1, found 0"),
     ],
 )
-def test_what_cannot_be_split_is_one_sentence(
+def test_what_cannot_be_split_gives_a_one_sentence_error(
     composed: Any, tmp_path: Path, overrides: list[str], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

@@ -238,7 +238,7 @@ def test_a_run_that_is_killed_twice_is_resumed_twice(composed: Any, tmp_path: Pa
     assert row["seconds"]["fit"] >= row["training"]["curve"][-1]["seconds"] >= row["training"]["curve"][1]["seconds"]
 
 
-def test_force_begins_anew(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_force_starts_from_the_beginning(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     killed_run(composed, monkeypatch)
     train.run(composed("force=true"))
     (row,) = load(tmp_path / "outputs" / "rows", "finished")
@@ -298,7 +298,7 @@ def test_the_state_of_another_size_is_refused_with_both_sizes(composed: Any, tmp
         train.run(composed(*sizes[1]))
 
 
-def test_what_is_no_tensor_number_text_or_container_is_never_written(tmp_path: Path) -> None:
+def test_only_tensors_numbers_strings_and_containers_are_written(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="a state of type complex cannot be saved"):
         TensorsAndJson().save_checkpoint({"a": [1j]}, tmp_path / STATE)
     assert not list(tmp_path.iterdir())

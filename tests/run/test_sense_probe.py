@@ -121,7 +121,7 @@ def test_a_fraction_of_the_training_sentences_can_be_used(run: Any, tmp_path: Pa
         ("ensemble=[1,2]", r"^task=wsd has no ensembles"),
     ],
 )
-def test_what_a_probe_cannot_do_is_one_sentence(
+def test_what_a_probe_cannot_do_gives_a_one_sentence_error(
     composed: Any, run: Any, tmp_path: Path, override: str, message: str
 ) -> None:
 

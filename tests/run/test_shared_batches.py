@@ -90,7 +90,7 @@ def run_processes(folder: Path, n: int, *overrides: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-def test_two_processes_and_one_train_the_same_model(composed: Any, tmp_path: Path, task: str) -> None:
+def test_two_processes_train_the_same_model_as_one(composed: Any, tmp_path: Path, task: str) -> None:
     overrides = [
         f"task={task}",
         "elmo.placement=both",
@@ -125,7 +125,7 @@ def test_two_processes_and_one_train_the_same_model(composed: Any, tmp_path: Pat
         (["task=wsd"], r"^trainer\.devices=2: task=wsd needs one device alone"),
     ],
 )
-def test_what_cannot_be_shared_is_one_sentence(
+def test_what_cannot_be_shared_gives_a_one_sentence_error(
     composed: Any, tmp_path: Path, overrides: list[str], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

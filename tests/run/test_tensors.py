@@ -24,7 +24,7 @@ def test_what_was_written_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
-def test_a_file_is_for_whom_the_umask_says(tmp_path, umask, mode):
+def test_a_file_has_the_permissions_of_the_umask(tmp_path, umask, mode):
     """A group on a cluster shares its results folder."""
     before = os.umask(umask)
     try:
@@ -34,7 +34,7 @@ def test_a_file_is_for_whom_the_umask_says(tmp_path, umask, mode):
     assert (tmp_path / "w.safetensors").stat().st_mode & 0o777 == mode
 
 
-def test_without_room_the_file_before_stays(tmp_path, limited):
+def test_on_a_full_disk_the_earlier_file_stays(tmp_path, limited):
     path = tmp_path / "w.safetensors"
     write_tensors(path, TENSORS, "the weights")
     before = path.read_bytes()
@@ -48,7 +48,7 @@ def test_without_room_the_file_before_stays(tmp_path, limited):
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
+def test_a_file_in_the_place_of_the_folder_gives_a_one_sentence_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=r"w\.safetensors: the weights cannot be written \(.*Not a directory.*\)"):
         write_tensors(Path(tmp_path / "file" / "run" / "w.safetensors"), TENSORS, "the weights")

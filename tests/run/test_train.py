@@ -63,7 +63,7 @@ def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(
     assert rows["input"]["elmo"]["weights"]["input"]["s"] == [0, 1, 0]
 
 
-def test_the_test_set_is_shut_by_default(composed: Any, tmp_path: Path) -> None:
+def test_the_test_set_is_not_read_by_default(composed: Any, tmp_path: Path) -> None:
     train.run(composed())
     assert set(read_rows(tmp_path)[0]["scores"]) == {"dev"}
 
@@ -215,7 +215,7 @@ def test_a_language_model_is_trained_scored_and_exported(composed: Any, tmp_path
     assert (folder / "vocabulary.txt").read_text().startswith("<S>\n</S>\n<UNK>\n")
 
 
-def test_the_end_is_scored_wherever_it_is(composed: Any, tmp_path: Path) -> None:
+def test_the_end_of_training_is_scored_wherever_it_is(composed: Any, tmp_path: Path) -> None:
     train.run(composed(*SMALL_LM, "trainer.max_steps=7", "trainer.val_check_interval=3"))
     epochs = ["task.data.batch_size=64", "trainer.max_steps=-1", "trainer.max_epochs=2"]
     train.run(composed(*SMALL_LM, *epochs, "trainer.val_check_interval=4"))

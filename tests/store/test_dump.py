@@ -70,7 +70,7 @@ def test_text_that_cannot_be_read_or_has_no_line_leaves_nothing(tiny_bilm, tmp_p
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.9, 0.999])
-def test_a_dump_without_room_is_one_sentence_and_leaves_nothing(tiny_bilm, tmp_path, limited, share):
+def test_a_dump_to_a_full_disk_is_one_sentence_and_leaves_nothing(tiny_bilm, tmp_path, limited, share):
     (tmp_path / "text").write_text("\n".join(LINES * 20))
     dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")
     n_bytes = int(share * (tmp_path / "out.hdf5").stat().st_size)
@@ -80,7 +80,7 @@ def test_a_dump_without_room_is_one_sentence_and_leaves_nothing(tiny_bilm, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
-def test_what_goes_wrong_while_computing_is_no_matter_of_writing(tiny_bilm, tmp_path, monkeypatch):
+def test_an_error_in_computing_is_not_reported_as_one_in_writing(tiny_bilm, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no memory")
 
@@ -105,12 +105,12 @@ def test_a_line_without_end_is_refused_with_its_number(tiny_bilm, tmp_path, line
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
-def test_lines_without_tokens_are_not_held_either(tmp_path):
+def test_lines_without_tokens_are_not_held_in_memory_either(tmp_path):
     assert [len(portion) for portion in module.portions(iter([[]] * 7), 3)] == [3, 3, 1]
 
 
 @pytest.mark.parametrize("portion", [1, 10_000])
-def test_tokens_that_are_truncated_are_named_once(tiny_bilm, tmp_path, monkeypatch, capsys, recwarn, portion):
+def test_truncated_tokens_are_named_once(tiny_bilm, tmp_path, monkeypatch, capsys, recwarn, portion):
     monkeypatch.setattr(module, "_PORTION_TOKENS", portion)
     (tmp_path / "text").write_text(f"a {'b' * 48}\n{'c' * 60}\nd {'e' * 49} {'c' * 60}\n")
     dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5")

@@ -86,7 +86,7 @@ def test_what_a_killed_process_had_claimed_is_computed_by_the_other(tiny_bilm, t
     assert_right(store, tiny_bilm)
 
 
-def test_who_finds_all_claimed_waits_and_says_so(tiny_bilm, tmp_path, monkeypatch, capsys):
+def test_a_process_that_finds_everything_claimed_waits_and_says_so(tiny_bilm, tmp_path, monkeypatch, capsys):
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     store.fill(SENTENCES[:1])
     locks = [claim(store.shards.folder, f"{part:02d}") for part in range(N_PARTS)]
@@ -126,7 +126,7 @@ def test_words_are_shared_in_the_same_way(tiny_bilm, tmp_path):
     assert sorted(path.name for path in locks_folder(store.shards.folder).iterdir())[-1] == "use"
 
 
-def test_a_folder_without_locks_is_filled_all_the_same(tiny_bilm, tmp_path, monkeypatch):
+def test_a_folder_on_a_disk_without_locks_is_filled_too(tiny_bilm, tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(37, "No locks available")
 

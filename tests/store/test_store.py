@@ -80,7 +80,7 @@ def test_layers_that_are_not_finite_are_not_stored(tiny_bilm, tmp_path, monkeypa
     assert {path.name for path in store.shards.folder.iterdir()} == {"about.json", "locks"}
 
 
-def test_token_borders_count(tiny_bilm, tmp_path):
+def test_token_boundaries_count(tiny_bilm, tmp_path):
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     store.fill([["ab", "c"]])
     assert store.fill([["a", "bc"]]).computed == 2
@@ -141,7 +141,7 @@ def test_carry_stores_one_stream_and_a_longer_one_is_run_from_its_start(tiny_bil
 
 @pytest.mark.parametrize("progress", [True, False])
 @pytest.mark.parametrize("store_of", [LayerStore, TokenStore])
-def test_words_that_are_truncated_are_announced_once(tiny_bilm, tmp_path, capsys, recwarn, store_of, progress):
+def test_truncated_words_are_announced_once(tiny_bilm, tmp_path, capsys, recwarn, store_of, progress):
     store = store_of(tmp_path, tiny_bilm, dtype="float32", progress=progress)
     store.fill([["short", "a" * 48]])
     assert "truncated" not in capsys.readouterr().err
@@ -167,7 +167,7 @@ def test_a_failed_write_leaves_no_shard_and_names_the_option(tiny_bilm, tmp_path
     assert store.fill(SENTENCES).computed == N_TOKENS
 
 
-def test_what_killed_writers_left_is_removed_once_it_is_old(tiny_bilm, tmp_path):
+def test_files_of_killed_writers_are_removed_once_they_are_old(tiny_bilm, tmp_path):
     store = LayerStore(tmp_path, tiny_bilm)
     store.fill(SENTENCES[:1])
     for name in ("0a.bin.tmp", "0b.bin.tmp", "0c.bin", "0d.bin"):
@@ -235,7 +235,7 @@ def test_beyond_the_limit_not_even_a_folder_is_made(tiny_bilm, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_without_room_is_refused(tiny_bilm, tmp_path, monkeypatch):
+def test_a_disk_with_too_little_room_is_refused(tiny_bilm, tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(UserError, match=r"only 0\.0 MB are free; set bilm\.store\.dir"):
@@ -303,7 +303,7 @@ class TestTokenStore:
         assert token_store.shards.folder != layer_store.shards.folder
         assert token_store.shards.row_bytes == 6 * 2
 
-    def test_it_minds_the_limit(self, tiny_bilm, tmp_path):
+    def test_the_limit_is_observed(self, tiny_bilm, tmp_path):
         with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
             TokenStore(tmp_path / "store", tiny_bilm, limit_gb=1e-9).fill(SENTENCES)
         assert list(tmp_path.iterdir()) == []

@@ -67,7 +67,7 @@ def test_an_encoders_folders_are_removed(stores, tmp_path, tiny_bilm, capsys):
     assert capsys.readouterr().out.count("; removed") == 2
 
 
-def test_what_was_not_used_for_some_days_is_removed(stores, tmp_path):
+def test_folders_that_were_not_used_for_some_days_are_removed(stores, tmp_path):
     unused_for(stores[0], 40)
     unused_for(stores[2], 10)
     main(["prune", "--idle-days", "30", "--yes", "--dir", str(tmp_path)])
@@ -92,7 +92,7 @@ def test_folders_of_another_version_can_go(stores, tmp_path):
     assert kept.folder == stores[0].shards.folder
 
 
-def test_damage_that_a_start_does_not_look_for_is_found(stores, tmp_path, tiny_bilm, capsys):
+def test_damage_that_opening_does_not_look_for_is_found(stores, tmp_path, tiny_bilm, capsys):
     [numbers] = stores[0].shards.folder.glob("*.bin")
     data, status = bytearray(numbers.read_bytes()), numbers.stat()
     data[10] ^= 1

@@ -134,7 +134,7 @@ def test_every_byte_of_an_index_counts(tiny_bilm, tmp_path, two_shards):
         assert not any(store_module._key(sentence) in store.shards for sentence in SENTENCES[:2])
 
 
-def test_who_has_read_a_shard_keeps_it_when_another_removes_it(tiny_bilm, tmp_path, two_shards):
+def test_a_process_keeps_a_shard_that_it_has_read_when_another_removes_it(tiny_bilm, tmp_path, two_shards):
     reader = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     reader.fill(SENTENCES)
     two_shards.with_suffix(".idx").write_bytes(b"")
@@ -165,7 +165,7 @@ def test_a_shard_that_another_process_removes_meanwhile_is_its_to_announce(
     assert not announced(capsys)
 
 
-def test_a_bad_shard_in_a_folder_that_cannot_be_written_is_passed_over(
+def test_a_bad_shard_in_a_folder_that_cannot_be_written_is_skipped(
     tiny_bilm, tmp_path, two_shards, capsys, monkeypatch
 ):
     two_shards.with_suffix(".bin").write_bytes(b"")

@@ -131,7 +131,7 @@ def test_marks_tell_what_a_reader_must_know(tmp_path: Path, write: Any) -> None:
     assert cell(tmp_path, n=2).marks == ("b", "c")
 
 
-def test_a_tree_of_which_nothing_is_known_is_marked_as_a_changed_one(tmp_path: Path, write: Any) -> None:
+def test_a_working_tree_of_unknown_state_is_marked_as_changed(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, commit=None, dirty=None)
     assert cell(tmp_path, n=1).marks == ("c",)
 

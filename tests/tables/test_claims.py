@@ -83,14 +83,14 @@ def test_where_nothing_is_trained_one_run_is_enough(
     assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
 
 
-def test_rows_of_other_data_bear_no_verdict(tmp_path: Path, write: Any) -> None:
+def test_rows_of_other_data_have_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     for seed in (1, 2, 3):
         write(NER, seed=seed, dev=99.0, data={"digest": "x"})
     assert verdict(tmp_path) == NOT_ENOUGH
 
 
-def test_rows_of_other_bilm_weights_bear_no_verdict(tmp_path: Path, write: Any) -> None:
+def test_rows_of_other_bilm_weights_have_no_verdict(tmp_path: Path, write: Any) -> None:
     last = Part("NER", ELMO, Score((NER, "elmo.mix=last")))
     write_pairs(write, [90.0, 91.0, 92.0], [0.0, 0.0, 0.0])
     for digest, expected in ((mini(), REPRODUCED), ("b2", NOT_ENOUGH)):

@@ -96,7 +96,7 @@ def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: An
     )
 
 
-def test_of_a_perfect_baseline_there_is_no_error_to_reduce(tmp_path: Path, write: Any) -> None:
+def test_a_perfect_baseline_leaves_no_error_to_reduce(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, dev=100.0)
     write(NER, seed=1, dev=99.0)
     assert filled(tmp_path, TABLE).section.grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
@@ -119,7 +119,7 @@ def test_what_was_chosen_for_all_cells_is_in_a_note(tmp_path: Path, declared: st
     assert not any("set for all" in note for note in filled(tmp_path, things[declared]).section.grid.notes)
 
 
-def test_what_is_missing_is_named_and_no_number_is_made_up(tmp_path: Path, write: Any) -> None:
+def test_missing_rows_are_named_and_no_number_is_invented(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0)
     (line,) = filled(tmp_path, TABLE).section.grid.lines
     assert line[2:] == [

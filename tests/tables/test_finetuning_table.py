@@ -79,7 +79,7 @@ def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
     assert filled(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
 
 
-def test_nothing_is_made_up_where_there_is_no_row(tmp_path: Path) -> None:
+def test_no_number_is_invented_where_there_is_no_row(tmp_path: Path) -> None:
     paper = ["missing; paper 103.2", "missing; paper 46.3"]
     assert filled(tmp_path).section.grid.lines == [["NER", *paper, "missing", "missing", "missing"]]
 

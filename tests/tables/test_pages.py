@@ -135,7 +135,7 @@ def test_everything_goes_to_wandb_as_one_artifact_named_after_the_declaration(
     assert b"<svg" in logged["files"]["report.html"]
 
 
-def test_a_page_that_cannot_be_written_is_to_go_elsewhere(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_names_the_option_for_another_place(tmp_path: Path) -> None:
     from elmo_tasks.tables.command import execute, read_request
     from experiments.table6 import TABLE
 

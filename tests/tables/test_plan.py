@@ -54,7 +54,7 @@ def test_a_task_that_no_table_has_is_refused(tmp_path: Path, what: str) -> None:
     assert execute((TABLE, other), read_request([f"rows={tmp_path}", "tasks=snli", "--missing"])) == 0
 
 
-def test_what_is_there_is_not_missing(tmp_path: Path, write: Any, capsys: Any) -> None:
+def test_a_cell_with_its_rows_is_not_missing(tmp_path: Path, write: Any, capsys: Any) -> None:
     write(NER, NONE, seed=2)
     for seed in (1, 2):
         write(NER, seed=seed)

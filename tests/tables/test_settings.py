@@ -92,7 +92,7 @@ def test_what_cannot_change_a_score_is_the_same_setting(other: tuple[str, ...]) 
     assert setting((*NER, *other)).key == setting(NER).key
 
 
-def test_a_baseline_is_the_same_whatever_elmo_and_the_bilm_say() -> None:
+def test_a_baseline_does_not_depend_on_elmo_and_the_bilm() -> None:
     none = (*NER, "elmo.placement=none")
     assert setting((*none, "elmo.lambda=1", "bilm=small", "elmo.gamma=one")).key == setting(none).key
 

@@ -40,7 +40,7 @@ def test_pairs_are_those_of_one_seed_whatever_the_order() -> None:
     assert compare(dict(reversed(FIRST.items())), SECOND) == compare(FIRST, SECOND)
 
 
-def test_of_seeds_that_are_partly_shared_the_shared_ones_count() -> None:
+def test_only_the_shared_seeds_count() -> None:
     found = compare(FIRST, {seed: SECOND[seed] for seed in (1, 5, 8)} | {77: 1000.0})
     pairs = compare({seed: FIRST[seed] for seed in (1, 5, 8)}, {seed: SECOND[seed] for seed in (1, 5, 8)})
     assert found == replace(pairs, partial=True)
@@ -76,7 +76,7 @@ def test_fewer_than_three_seeds_are_too_few(n: int, m: int) -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_the_interval_holds_the_differences_that_are_not_refused(paired: bool) -> None:
+def test_the_interval_holds_the_differences_that_the_test_does_not_reject(paired: bool) -> None:
     other = SECOND if paired else {seed + 100: value for seed, value in SECOND.items()}
     found = compare(FIRST, other)
     assert found.interval is not None

@@ -44,7 +44,7 @@ def read(tmp_path):
     return read
 
 
-def test_adjacent_entities_are_told_apart_in_iob1(read):
+def test_adjacent_entities_are_distinguished_in_iob1(read):
     assert read(IOB1) == ITEMS
 
 

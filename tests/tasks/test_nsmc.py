@@ -42,7 +42,7 @@ SAMPLE = BUNDLED / "sample" / "nsmc"
         ("감동\u200b적 재\u00ad미", "감동적 재미"),
     ],
 )
-def test_eojeol_with_numbers_and_signs_apart(text, expected):
+def test_eojeol_are_separated_from_numbers_and_punctuation(text, expected):
     assert tokenize_korean(text) == expected.split()
 
 

@@ -64,7 +64,7 @@ def test_a_tree_is_placed_by_its_first_line(tmp_path):
         ("dog", r":1: expected '\(' before a tree, found 'dog'"),
     ],
 )
-def test_what_is_not_a_tree_is_named_with_its_line(tmp_path, text, message):
+def test_text_that_is_not_a_tree_is_named_with_its_line(tmp_path, text, message):
     (tmp_path / "a.mrg").write_text(text)
     with pytest.raises(UserError, match=r"a\.mrg" + message):
         list(read_tagged_trees(tmp_path / "a.mrg"))
@@ -112,7 +112,7 @@ def batch():
     return reader.collate(items, [make_text([3, 1])])
 
 
-def test_tags_are_numbered_and_what_training_lacks_is_ignored_but_stays_gold(batch):
+def test_tags_that_training_lacks_are_ignored_in_the_loss_but_stay_in_the_gold(batch):
     assert batch.tags.tolist() == [[2, IGNORED, 0], [1, IGNORED, IGNORED]]
     assert batch.gold == [["VB", "XX", "DT"], ["NN"]]
 
@@ -162,7 +162,7 @@ def test_accuracy_is_over_tokens_not_sentences():
     assert metric.compute() == {"accuracy": 60}
 
 
-def test_no_word_vectors_are_of_no_dimension():
+def test_without_word_vectors_the_dimension_is_zero():
     words = WordVectors(name="none", path=None, dim=0, lowercase=True)
     vocabulary, matrix, coverage = words.embed(Counter(a=2), ["b"])
     assert matrix.shape == (len(vocabulary), 0)

@@ -65,7 +65,7 @@ def test_pairs_without_a_majority_are_left_out_and_counted_over_all_files(write_
         assert reader.left_out == {"no majority": n}
 
 
-def test_a_byte_order_mark_crlf_ends_and_odd_line_separators_are_no_matter(write_file):
+def test_a_byte_order_mark_crlf_ends_and_odd_line_separators_do_not_matter(write_file):
     odd = json.dumps(GOOD | {"sentence1": "A\u2028dog\x85runs."}, ensure_ascii=False)
     path = write_file("\ufeff" + json.dumps(GOOD) + "\r", odd + "\r", json.dumps(GOOD) + "\r")
     assert SnliReader().read_file(path, "dev") == [SnliItem(PREMISE, HYPOTHESIS, 1)] * 3
@@ -100,7 +100,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES.values(), ids=BAD_LINES)
-def test_bad_input_is_one_sentence_with_file_and_line(write_file, line, message):
+def test_bad_input_gives_a_one_sentence_error_with_file_and_line(write_file, line, message):
     path = write_file(GOOD, "", line if isinstance(line, str | bytes) else json.dumps(line), GOOD)
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}:3\b.*{message}") as error:
         SnliReader().read_file(path, "train")

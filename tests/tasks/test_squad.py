@@ -201,7 +201,7 @@ def replaced(content, place, value):
 
 
 @pytest.mark.parametrize(("place", "value", "message"), BAD_SHAPES)
-def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, message):
+def test_another_shape_gives_a_one_sentence_error_with_file_and_place(write, place, value, message):
     path = write(replaced(make_content((CONTEXT, question("q7", ("Ann", 0)))), place, value))
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{message}") as error:
         make_reader(bad_answers="drop", too_long="truncate").read_file(path, "dev")
@@ -219,12 +219,12 @@ def test_another_shape_is_one_sentence_with_file_and_place(write, place, value, 
         ('{"version": "1.1"}'.encode("utf-16"), "not UTF-8"),
     ],
 )
-def test_what_is_no_json_in_utf_8_is_refused(write, content, message):
+def test_anything_but_json_in_utf_8_is_refused(write, content, message):
     with pytest.raises(UserError, match=rf"squad\.json: {message}"):
         make_reader().read_file(write(content), "train")
 
 
-def test_a_file_that_cannot_be_read_is_named_and_a_byte_order_mark_is_no_matter(write, tmp_path):
+def test_a_file_that_cannot_be_read_is_named_and_a_byte_order_mark_does_not_matter(write, tmp_path):
     with pytest.raises(UserError, match=rf"{tmp_path}: cannot be read"):
         make_reader().read_file(tmp_path, "train")
     content = b"\xef\xbb\xbf" + json.dumps(make_content((CONTEXT, question("a", ("Ann", 0))))).encode()
@@ -284,7 +284,7 @@ def test_a_wrong_option_is_refused_by_name(write, option, value):
         make_reader(**{"too_long": "truncate", option: value}).read_file(path, "train")
 
 
-def test_a_wrong_option_on_the_command_line_is_one_sentence_too():
+def test_a_wrong_option_on_the_command_line_gives_a_one_sentence_error_too():
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
         cfg = validate(compose("config", ["task=squad", "words=random", "task.reader.too_long=cut"]))
     with pytest.raises(UserError, match=r"task\.reader\.too_long must be one of error, truncate, found 'cut'"):

@@ -28,7 +28,7 @@ def test_every_labelled_subtree_is_found_and_the_sentence_comes_last(line, subtr
     assert parsed(line) == subtrees
 
 
-def test_a_very_deep_tree_is_no_problem():
+def test_a_very_deep_tree_can_be_read():
     depth = 5000
     assert len(parse_tree("(2 " * depth + "x" + ")" * depth, "f:1")) == depth
 
@@ -142,7 +142,7 @@ def test_malformed_hub_rows_are_refused_by_number(row, message):
         SstReader(phrases=False).read_rows([{"text": "a", "label": 1}, row], "hub", "dev")
 
 
-def test_the_hubs_copy_cannot_give_phrases():
+def test_the_hubs_copy_has_no_phrases():
     with pytest.raises(UserError, match=r"add task\.reader\.phrases=false"):
         SstReader(phrases=True).read_rows([], "hub", "train")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from elmo_tasks.render.sections import Section
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
-from elmo_tasks.tables.measure import Choice, FilledTable, Source, incomparable, named_tasks
+from elmo_tasks.tables.measure import Choice, FilledTable, Selection, incomparable, named_tasks
 from elmo_tasks.tables.race import best_point, heats
 from elmo_tasks.tables.significance import FEWEST, Comparison, compare, corrected
 from elmo_tasks.tables.texts import holm_note, make_grid, marks_text
@@ -39,16 +39,16 @@ class Evidence:
     comparison: Comparison
 
 
-def weigh(part: Part, source: Source, seeds: int) -> Evidence:
+def weigh(part: Part, selection: Selection, seeds: int) -> Evidence:
     """Compare the two sides of an inequality.
 
     Args:
         part: of the claim.
-        source: of the evidence; its command line may ask for fewer seeds.
+        selection: the rows, and the choices of the command line, which may ask for fewer seeds.
         seeds: the declared number.
     """
-    high, cells_high = _values(part.high, source, seeds)
-    low, cells_low = _values(part.low, source, seeds)
+    high, cells_high = _values(part.high, selection, seeds)
+    low, cells_low = _values(part.low, selection, seeds)
     cells = cells_high + cells_low
     why = incomparable(*cells)
     return Evidence(part, high, low, cells, Comparison(None, why=why) if why else compare(high, low))
@@ -94,11 +94,11 @@ def together(verdicts: list[str]) -> str:
     return REPRODUCED if verdicts else NOT_ENOUGH
 
 
-def _values(quantity: Quantity, source: Source, seeds: int) -> tuple[dict[int, float], tuple[Cell, ...]]:
+def _values(quantity: Quantity, selection: Selection, seeds: int) -> tuple[dict[int, float], tuple[Cell, ...]]:
     """A quantity by seed, and the cells that it comes from."""
 
     def cell_for(score: Score) -> Cell:
-        return source.find(score.overrides, split=score.split, seeds=seeds)
+        return selection.find(score.overrides, split=score.split, seeds=seeds)
 
     if isinstance(quantity, Score):
         cell = cell_for(quantity)
@@ -119,14 +119,16 @@ def _values(quantity: Quantity, source: Source, seeds: int) -> tuple[dict[int, f
     return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
 
 
-def fill_claims(claims: Claims, source: Source) -> FilledTable:
+def fill_claims(claims: Claims, selection: Selection) -> FilledTable:
     """Cells of a list of claims, and its table with evidence and verdicts."""
-    parts = [(n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, source.choice)]
-    judged = correct([weigh(part, source, claims.seeds) for _, part in parts])
+    parts = [
+        (n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, selection.choice)
+    ]
+    judged = correct([weigh(part, selection, claims.seeds) for _, part in parts])
     lines, cells = [], [cell for evidence in judged for cell in evidence.cells]
     for n, claim in enumerate(claims.claims):
         found = [evidence for (claim_index, _), evidence in zip(parts, judged, strict=True) if claim_index == n]
-        beside = [weigh(part, source, claims.seeds) for part in claim.beside if _chosen(part, source.choice)]
+        beside = [weigh(part, selection, claims.seeds) for part in claim.beside if _chosen(part, selection.choice)]
         cells += [cell for evidence in beside for cell in evidence.cells]
         if found or beside:  # else of another task than those that were chosen
             lines += _claim_lines(n + 1, claim.says, found, beside, claims.seeds)
@@ -135,7 +137,7 @@ def fill_claims(claims: Claims, source: Source) -> FilledTable:
         holm_note(evidence.comparison for evidence in judged),
     ]
     header = ["", "the paper", "ours", "verdict"]
-    return FilledTable(cells, Section(make_grid(source, claims, cells, header, lines, first=first)))
+    return FilledTable(cells, Section(make_grid(selection, claims, cells, header, lines, first=first)))
 
 
 def _claim_lines(number: int, says: str, found: list[Evidence], beside: list[Evidence], seeds: int) -> list[list[str]]:

@@ -12,7 +12,7 @@ from elmo_tasks.tables.declare import Declaration, Everything, FineTuning, Race,
 from elmo_tasks.tables.declare_claims import Claims
 from elmo_tasks.tables.everything import PARTS
 from elmo_tasks.tables.finetuning import fill_finetuning
-from elmo_tasks.tables.measure import Choice, FilledTable, Source, measure
+from elmo_tasks.tables.measure import Choice, FilledTable, Selection, measure
 from elmo_tasks.tables.race import fill_race
 from elmo_tasks.tables.texts import make_table
 from elmo_tasks.tables.weights import fill_weights
@@ -24,27 +24,27 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> FilledTable:
     Raises:
         UserError: if it names a task, key, column or value of the paper that is not there.
     """
-    source = Source(rows, choice)
+    selection = Selection(rows, choice)
     match declared:
         case Table():
-            return fill_table(declared, source)
+            return fill_table(declared, selection)
         case Race():
-            return fill_race(declared, source)
+            return fill_race(declared, selection)
         case Weights():
-            return fill_weights(declared, source)
+            return fill_weights(declared, selection)
         case FineTuning():
-            return fill_finetuning(declared, source)
+            return fill_finetuning(declared, selection)
         case Claims():
-            return fill_claims(declared, source)
+            return fill_claims(declared, selection)
         case Everything():
             return FilledTable([], PARTS[declared.title](rows))
     assert_never(declared)
 
 
-def fill_table(table: Table, source: Source) -> FilledTable:
+def fill_table(table: Table, selection: Selection) -> FilledTable:
     """Lines by columns of scores, with their curves or chart if there are any."""
-    measured = measure(table, source)
+    measured = measure(table, selection)
     panels = make_panels(measured)
     pairs = make_pairs(measured) if table.chart else []
-    section = Section(make_table(measured, source), tuple(panels), table.axis, pairs=tuple(pairs))
+    section = Section(make_table(measured, selection), tuple(panels), table.axis, pairs=tuple(pairs))
     return FilledTable([*measured.cells.values()], section)

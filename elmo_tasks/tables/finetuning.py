@@ -9,26 +9,26 @@ from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import FineTuning, Line
-from elmo_tasks.tables.measure import FilledTable, Source, compare_cells, named_tasks, paper_value
+from elmo_tasks.tables.measure import FilledTable, Selection, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.significance import Comparison, corrected
 from elmo_tasks.tables.texts import beside, cell_text, holm_note, make_grid, marks_text
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
 
-def fill_finetuning(declared: FineTuning, source: Source) -> FilledTable:
+def fill_finetuning(declared: FineTuning, selection: Selection) -> FilledTable:
     """Cells and table of a fine-tuning.
 
     A task's runs with the fine-tuned biLM name its folder, so that they can be planned once it has been trained and
     its files are there.
     """
     lines, cells, tests = [], list[Cell](), dict[str, Comparison]()
-    for line in source.shown(declared.lines):
+    for line in selection.shown(declared.lines):
         (task,) = named_tasks(line.overrides)
         overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
-        lm = find_cell(source.rows, source.setting(overrides), split="dev", seeds=(1,))
-        before = source.find(line.overrides, split="dev", seeds=declared.seeds)
-        after = _after(line, task, lm.rows.get(1), source, declared.seeds)
+        lm = find_cell(selection.rows, selection.setting(overrides), split="dev", seeds=(1,))
+        before = selection.find(line.overrides, split="dev", seeds=declared.seeds)
+        after = _after(line, task, lm.rows.get(1), selection, declared.seeds)
         if after is not None and after.missing and not Path(after.setting.config["bilm"]["path"]).is_dir():
             lm = replace(lm, needs_weights=True)
         asked = [] if after is None or lm.needs_weights else [after]
@@ -43,16 +43,16 @@ def fill_finetuning(declared: FineTuning, source: Source) -> FilledTable:
     compared = corrected([*tests.values()])
     last = [f"{label}, after against before: {one}" for label, one in zip(tests, compared, strict=True)]
     last += [holm_note(compared)] if any(comparison.p is not None for comparison in compared) else []
-    return FilledTable(cells, Section(make_grid(source, declared, cells, HEADER, lines, first=first, last=last)))
+    return FilledTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
 
 
-def _after(line: Line, task: str, tuned: Row | None, source: Source, seeds: int) -> Cell | None:
+def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds: int) -> Cell | None:
     """The task's runs with the biLM that a run exported."""
     if tuned is None or tuned.language_model is None:
         return None
     exported = tuned.language_model.exported
     overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", f"bilm.path={exported.folder}")
-    return source.find((*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
+    return selection.find((*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
 
 
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:

@@ -32,8 +32,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where cells come from: the rows that were read, and what the command line says of all cells."""
+class Selection:
+    """What cells are selected from and by: the rows that were read, and the choices of the command line."""
 
     rows: Rows
     choice: Choice
@@ -143,7 +143,7 @@ def same_data(*cells: Cell) -> bool:
     return len({cell.data_digests for cell in cells if cell.rows}) < 2
 
 
-def measure(table: Table, source: Source) -> MeasuredTable:
+def measure(table: Table, selection: Selection) -> MeasuredTable:
     """Find the cells of a table.
 
     Raises:
@@ -151,9 +151,9 @@ def measure(table: Table, source: Source) -> MeasuredTable:
             there.
     """
     _check(table)
-    lines = source.shown(table.lines)
+    lines = selection.shown(table.lines)
     cells = {
-        (line.label, column.label): source.find(
+        (line.label, column.label): selection.find(
             (*line.overrides, *column.overrides),
             split=line.split or table.split,
             seeds=line.members if column.ensemble else table.seeds,

@@ -13,7 +13,7 @@ from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.curves import training_panels
 from elmo_tasks.tables.declare import Line, Race
-from elmo_tasks.tables.measure import FilledTable, Source, paper_value, same_data
+from elmo_tasks.tables.measure import FilledTable, Selection, paper_value, same_data
 from elmo_tasks.tables.texts import make_grid, marks_text
 
 
@@ -44,20 +44,20 @@ def best_point(row: Row) -> CurvePoint:
     return max(row.curve, key=lambda point: direction * point.dev[row.metric.name])
 
 
-def fill_race(race: Race, source: Source) -> FilledTable:
+def fill_race(race: Race, selection: Selection) -> FilledTable:
     """Cells, table and training curves of a race."""
     header = ["", "epoch of the best dev score", "epoch at which ELMo passes it", "fewer updates", "seeds"]
     lines, cells, panels = [], list[Cell](), list[Panel]()
-    for line in source.shown(race.lines):
+    for line in selection.shown(race.lines):
         baseline, elmo = (
-            source.find((*line.overrides, *column.overrides), split="dev", seeds=race.seeds)
+            selection.find((*line.overrides, *column.overrides), split="dev", seeds=race.seeds)
             for column in (race.baseline, race.elmo)
         )
         cells += [baseline, elmo]
         panels += training_panels(line.label, {race.baseline.label: baseline, race.elmo.label: elmo})
         *texts, seeds = _texts(race, line, heats(baseline, elmo))
         lines.append([line.label, *texts, seeds + marks_text(baseline, elmo)])
-    return FilledTable(cells, Section(make_grid(source, race, cells, header, lines), tuple(panels), "epoch"))
+    return FilledTable(cells, Section(make_grid(selection, race, cells, header, lines), tuple(panels), "epoch"))
 
 
 def _texts(race: Race, line: Line, heats_by_seed: Mapping[int, Heat]) -> list[str]:

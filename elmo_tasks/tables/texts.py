@@ -9,22 +9,22 @@ from elmo_tasks.rows.grouping import mean_text
 from elmo_tasks.tables.cells import MARKS, RISING, Cell
 from elmo_tasks.tables.declare import Column, Declared, Gain, Line, Quote
 from elmo_tasks.tables.declare_claims import Claims
-from elmo_tasks.tables.measure import Choice, MeasuredTable, Source, paper_value
+from elmo_tasks.tables.measure import Choice, MeasuredTable, Selection, paper_value
 from elmo_tasks.tables.paper import Value, find_value
 from elmo_tasks.tables.significance import Comparison, corrected
 
 
-def make_table(measured: MeasuredTable, source: Source) -> Grid:
+def make_table(measured: MeasuredTable, selection: Selection) -> Grid:
     """Texts of all cells, with the notes that a reader needs beside them."""
     table = measured.table
     header = ["", *(column.label for column in table.columns)]
     lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
     last = [*_tests(measured), *_items(measured)]
-    return make_grid(source, table, measured.cells.values(), header, lines, first=_splits(measured), last=last)
+    return make_grid(selection, table, measured.cells.values(), header, lines, first=_splits(measured), last=last)
 
 
 def make_grid(
-    source: Source,
+    selection: Selection,
     declared: Declared | Claims,
     cells: Iterable[Cell],
     header: list[str],
@@ -36,7 +36,7 @@ def make_grid(
     """A filled table with the notes that every table has: its settings, its own notes, the meaning of marks, its rows.
 
     Args:
-        source: of the cells.
+        selection: the rows, and the choices of the command line.
         declared: whose title and notes it has.
         cells: all that the table shows.
         header: one text a column.
@@ -47,7 +47,7 @@ def make_grid(
     cells = list(cells)
     notes = [
         _name_settings(cells),
-        *_name_choice(source.choice),
+        *_name_choice(selection.choice),
         *first,
         *declared.notes,
         *last,
@@ -55,7 +55,7 @@ def make_grid(
     ]
     if any("?" in text for line in lines for text in line):
         notes.append("?: a value of the paper that no consulted copy showed")
-    return Grid(declared.title, header, lines, [*notes, *source.rows.notes()])
+    return Grid(declared.title, header, lines, [*notes, *selection.rows.notes()])
 
 
 def _name_settings(cells: Iterable[Cell]) -> str:

@@ -8,18 +8,18 @@ from elmo_tasks.render.series import LayerWeights
 from elmo_tasks.rows.grouping import average_mix
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import Weights
-from elmo_tasks.tables.measure import FilledTable, Source
+from elmo_tasks.tables.measure import FilledTable, Selection
 from elmo_tasks.tables.texts import make_grid, marks_text
 
 MARKS = {"hatched": " //", "": "", "speckled": " ::"}
 """How a table's text shows what a figure draws (see :func:`elmo_tasks.render.charts.hatching`)."""
 
 
-def fill_weights(weights: Weights, source: Source) -> FilledTable:
+def fill_weights(weights: Weights, selection: Selection) -> FilledTable:
     """Cells, table and numbers of what the mixes learned."""
     cells, lines, mixes = [], [], list[LayerWeights]()
-    for line in source.shown(weights.lines):
-        cell = source.find(line.overrides, split="dev", seeds=weights.seeds)
+    for line in selection.shown(weights.lines):
+        cell = selection.find(line.overrides, split="dev", seeds=weights.seeds)
         cells.append(cell)
         mixes += (found := _mixes(line.label, cell))
         marks = marks_text(cell)
@@ -32,7 +32,7 @@ def fill_weights(weights: Weights, source: Source) -> FilledTable:
     header = ["", "place", "seeds", *(f"layer {k}" for k in range(n_layers)), "gamma"]
     lines = [line + [""] * (len(header) - len(line)) for line in lines]
     first = [f"// hatched: below {LOW:.4g}; :: speckled: above {HIGH:.4g}"]
-    grid = make_grid(source, weights, cells, header, lines, first=first)
+    grid = make_grid(selection, weights, cells, header, lines, first=first)
     return FilledTable(cells, Section(grid, mixes=tuple(mixes)))
 
 

@@ -18,7 +18,7 @@ from elmo_tasks.tables.claims import (
 )
 from elmo_tasks.tables.claims import verdict as decide
 from elmo_tasks.tables.fill import fill
-from elmo_tasks.tables.measure import Choice, Source
+from elmo_tasks.tables.measure import Choice, Selection
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -33,7 +33,7 @@ def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides
 
 
 def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
-    return decide(weigh(part, Source(read_rows([tmp_path / "rows"]), choice), enough), enough)
+    return decide(weigh(part, Selection(read_rows([tmp_path / "rows"]), choice), enough), enough)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_where_nothing_is_trained_one_run_is_enough(
     assert verdict(tmp_path, part, enough=5) == NOT_ENOUGH
     for overrides, score in zip(layers, scores, strict=True):
         write(*overrides, test=score)
-    found = weigh(part, Source(read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3)), 5)
+    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3)), 5)
     assert decide(found, 5) == expected
     assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
 
@@ -105,7 +105,7 @@ def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any)
     write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1
     small = (Score((NER, "data.fraction=0.1")), Score((NER, "data.fraction=0.1", NONE)))
     part = Part("NER", Difference(*small), Difference(ELMO, BASELINE))
-    found = weigh(part, Source(read_rows([tmp_path / "rows"]), LOCAL), 3)
+    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 20.0, 2: 19.0, 3: 22.0}, {1: 2.0, 2: 3.0, 3: 1.0})
     assert decide(found, 3) == REPRODUCED
     assert len(found.cells) == 4
@@ -116,7 +116,7 @@ def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Pa
         write(NER, NONE, seed=seed, curve=[50.0, 60.0, 65.0, 70.0, 70.0])
         write(NER, seed=seed, curve=after)
     part = Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE))
-    found = weigh(part, Source(read_rows([tmp_path / "rows"]), LOCAL), 3)
+    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
 
 

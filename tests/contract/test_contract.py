@@ -111,7 +111,7 @@ def texts_in(batch: Any) -> Iterator[Text]:
     return (value for field in fields(batch) if isinstance(value := getattr(batch, field.name), Text))
 
 
-def of_several_items(built: Built) -> Built:
+def with_several_items(built: Built) -> Built:
     if len(built.items) == 1:
         pytest.skip("a batch is one document")
     return built
@@ -171,7 +171,7 @@ def test_every_trainable_parameter_gets_a_finite_gradient_and_none_of_the_bilm_g
 @every_task
 @every_placement
 def test_an_item_alone_gives_what_it_gives_in_a_padded_batch(build, task, placement):
-    built = of_several_items(build(task, placement))
+    built = with_several_items(build(task, placement))
     outputs, predictions = built.predict(built.batch())
     for k, item in enumerate(built.items):
         alone, (prediction,) = built.predict(built.batch([item]))
@@ -215,7 +215,7 @@ def test_garbage_in_the_padding_changes_nothing(build, task, placement):
 
 @every_task
 def test_the_order_of_items_changes_no_prediction(build, task, shake):
-    built = of_several_items(build(task))
+    built = with_several_items(build(task))
     shake(built.model)
     outputs, predictions = built.predict(built.batch())
     turned, turned_predictions = built.predict(built.batch(built.items[::-1]))

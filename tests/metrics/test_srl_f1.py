@@ -184,7 +184,7 @@ def test_predictions_and_gold_of_two_lengths_are_refused():
 def test_gold_against_itself_scores_100():
     rng, metric = random.Random(5), SrlF1()
     gold = [make_gold(*(random_tags(rng, 12) for _ in range(3)), number=k) for k in range(20)]
-    metric.update([of_sentence["tags"] for of_sentence in gold], gold)
+    metric.update([sentence["tags"] for sentence in gold], gold)
     assert metric.compute() == {"f1": 100, "precision": 100, "recall": 100}
     files = metric.files()
     assert files["gold.props"] == files["predicted.props"]

@@ -64,9 +64,9 @@ def gru(layer, x):
         )
         h, states = np.zeros(layer.hidden), []
         for step in steps:
-            of_input, of_state = np.split(w_in @ step + b_in, 3), np.split(w_h @ h + b_h, 3)
-            r, z = (1 / (1 + np.exp(-(a + b))) for a, b in zip(of_input[:2], of_state[:2], strict=True))
-            h = (1 - z) * np.tanh(of_input[2] + r * of_state[2]) + z * h
+            input_part, state_part = np.split(w_in @ step + b_in, 3), np.split(w_h @ h + b_h, 3)
+            r, z = (1 / (1 + np.exp(-(a + b))) for a, b in zip(input_part[:2], state_part[:2], strict=True))
+            h = (1 - z) * np.tanh(input_part[2] + r * state_part[2]) + z * h
             states.append(h)
         out.append(states if suffix == "" else states[::-1])
     return np.concatenate(out, axis=1)

@@ -182,10 +182,10 @@ def make_output(spans, max_antecedents, scale=2.0):
     return CorefOutput(torch.tensor([[(first, stop - 1) for first, stop in spans]]), scores.requires_grad_())
 
 
-def probability_of_gold(out, clusters):
+def gold_probability(out, clusters):
     """The sum over all ways to give every span an antecedent that agree with gold."""
     spans = [(first, last + 1) for first, last in out.spans[0].tolist()]
-    cluster_of = {mention: k for k, cluster in enumerate(clusters) for mention in cluster}
+    clusters_by_mention = {mention: k for k, cluster in enumerate(clusters) for mention in cluster}
     probabilities = [softmax(row) for row in numbers(out.scores[0])]
     n_before = len(probabilities[0]) - 1
     total = 0.0
@@ -193,7 +193,8 @@ def probability_of_gold(out, clusters):
         agrees = []
         for k, offset in enumerate(choice):
             before = spans[max(0, k - n_before) : k]
-            right = [s for s in before if spans[k] in cluster_of and cluster_of.get(s) == cluster_of[spans[k]]]
+            cluster = clusters_by_mention.get(spans[k])
+            right = [s for s in before if cluster is not None and clusters_by_mention.get(s) == cluster]
             agrees.append(spans[k - offset] in right if offset else not right)
         if all(agrees):
             total += np.prod([row[offset] for row, offset in zip(probabilities, choice, strict=True)])
@@ -215,7 +216,7 @@ KEPT = [
 def test_loss_is_the_negative_log_probability_of_all_choices_that_agree_with_gold(kept, max_antecedents):
     out = make_output(kept, max_antecedents)
     loss = CorefE2E.loss(None, out, make_batch())
-    assert float(loss) == pytest.approx(-np.log(probability_of_gold(out, CLUSTERS)), rel=1e-9, abs=1e-12)
+    assert float(loss) == pytest.approx(-np.log(gold_probability(out, CLUSTERS)), rel=1e-9, abs=1e-12)
     loss.backward()
     assert out.scores.grad.isfinite().all()
     assert not out.scores.grad[out.scores == -torch.inf].any()

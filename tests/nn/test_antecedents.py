@@ -48,7 +48,7 @@ def pair_by_pair(scorer, spans, speakers, genre):
     layers = [
         [p.detach().numpy() for p in layer.parameters()] for layer in scorer.rest if isinstance(layer, torch.nn.Linear)
     ]
-    same_speaker, of_distance, of_genre = (
+    same_speaker, distance_feature, genre_feature = (
         e.weight.detach().numpy() for e in (scorer.same_speaker, scorer.distance, scorer.genre)
     )
     spans, speakers = spans.detach().numpy(), speakers.tolist()
@@ -56,8 +56,8 @@ def pair_by_pair(scorer, spans, speakers, genre):
     for k, span in enumerate(spans):
         for distance in range(1, min(k, scores.shape[1]) + 1):
             other = spans[k - distance]
-            features = same_speaker[int(speakers[k] == speakers[k - distance])], of_distance[make_row(distance)]
-            x = weight @ np.concatenate([span, other, span * other, *features, of_genre[int(genre)]]) + bias
+            features = same_speaker[int(speakers[k] == speakers[k - distance])], distance_feature[make_row(distance)]
+            x = weight @ np.concatenate([span, other, span * other, *features, genre_feature[int(genre)]]) + bias
             for layer_weight, layer_bias in layers:
                 x = layer_weight @ np.maximum(x, 0) + layer_bias
             (scores[k, distance - 1],) = x
@@ -181,8 +181,8 @@ def test_no_span_further_back_than_the_limit_has_influence(shake, max_antecedent
     scorer, (spans, *rest) = make_scorer(shake, max_antecedents, hidden=40).eval(), make_document(2 * _BLOCK + 9)
     scores = scorer(spans, *rest)
     for k in (max_antecedents + 1, _BLOCK + 4, len(spans) - 1):
-        (of_spans,) = torch.autograd.grad(scores[k][scores[k] > -torch.inf].sum(), spans, retain_graph=True)
-        reached = of_spans.any(dim=1).nonzero().flatten().tolist()
+        (span_grad,) = torch.autograd.grad(scores[k][scores[k] > -torch.inf].sum(), spans, retain_graph=True)
+        reached = span_grad.any(dim=1).nonzero().flatten().tolist()
         assert reached == list(range(max(0, k - max_antecedents), k + 1))
 
 
@@ -221,6 +221,6 @@ def test_gradients_work_under_autocast(shake):
             return scores[scores > -torch.inf].sum()
 
     found, expected = (torch.autograd.grad(total(precise), [spans, *scorer.parameters()]) for precise in (False, True))
-    for of_autocast, of_float in zip(found, expected, strict=True):
-        assert of_autocast.dtype == torch.float32
-        assert (of_autocast - of_float).norm() < 0.1 * of_float.norm()
+    for half, full in zip(found, expected, strict=True):
+        assert half.dtype == torch.float32
+        assert (half - full).norm() < 0.1 * full.norm()

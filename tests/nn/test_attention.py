@@ -12,9 +12,9 @@ def test_trilinear_is_a_weighted_sum_of_both_words_and_their_product(n_x, n_y):
     u, v, w = (p.detach().double().numpy() for p in (layer.x_weight, layer.y_weight, layer.product_weight))
     expected = np.zeros((2, n_x, n_y))
     for b in range(2):
-        for i, of_x in enumerate(x[b].double().numpy()):
-            for j, of_y in enumerate(y[b].double().numpy()):
-                expected[b, i, j] = u @ of_x + v @ of_y + w @ (of_x * of_y)
+        for i, x_i in enumerate(x[b].double().numpy()):
+            for j, y_j in enumerate(y[b].double().numpy()):
+                expected[b, i, j] = u @ x_i + v @ y_j + w @ (x_i * y_j)
     np.testing.assert_allclose(layer(x, y).detach().numpy(), expected, atol=1e-5)
 
 

@@ -107,11 +107,11 @@ def test_a_gpu_decodes_as_a_cpu():
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("of_inside", [0.0, 3.0])
-def test_no_sequence_is_ever_invalid(scale, of_inside):
+@pytest.mark.parametrize("inside_score", [0.0, 3.0])
+def test_no_sequence_is_ever_invalid(scale, inside_score):
     lengths = torch.randint(1, 41, (64,)).tolist()
     scores = torch.randn(len(lengths), max(lengths), len(NINE))
-    scores[:, :, 2::2] += of_inside  # all that wants to break the rule
+    scores[:, :, 2::2] += inside_score  # all that wants to break the rule
     paths = best_bio_tags(scale * scores, make_mask(lengths), NINE)
     assert [len(path) for path in paths] == lengths
     assert all(is_iob2([NINE[k] for k in path]) for path in paths)

@@ -48,9 +48,9 @@ def step_by_step(x, gru, suffix):
     h = np.zeros(gru.hidden_size)
     out = []
     for step in x:
-        of_input, of_state = np.split(w_in @ step + b_in, 3), np.split(w_h @ h + b_h, 3)
-        r, z = (1 / (1 + np.exp(-(a + b))) for a, b in zip(of_input[:2], of_state[:2], strict=True))
-        h = (1 - z) * np.tanh(of_input[2] + r * of_state[2]) + z * h
+        input_part, state_part = np.split(w_in @ step + b_in, 3), np.split(w_h @ h + b_h, 3)
+        r, z = (1 / (1 + np.exp(-(a + b))) for a, b in zip(input_part[:2], state_part[:2], strict=True))
+        h = (1 - z) * np.tanh(input_part[2] + r * state_part[2]) + z * h
         out.append(h)
     return np.array(out)
 
@@ -111,8 +111,8 @@ def test_frozen_parameters_and_inputs_work(shake):
     torch.testing.assert_close(found, {name: expected[name] for name in found}, atol=1e-5, rtol=1e-5)
     layer.requires_grad_(False)
     weights = torch.randn((2, 3, 8), generator=torch.Generator().manual_seed(5))
-    (of_x,) = torch.autograd.grad((layer(x, mask) * weights).sum(), x)
-    torch.testing.assert_close(of_x, expected["input 0"], atol=1e-5, rtol=1e-5)
+    (x_grad,) = torch.autograd.grad((layer(x, mask) * weights).sum(), x)
+    torch.testing.assert_close(x_grad, expected["input 0"], atol=1e-5, rtol=1e-5)
 
 
 @EXACT

@@ -30,10 +30,10 @@ def step_by_step(layer, x, keep=None):
     h = c = x.new_zeros(len(layer.highway))
     out = []
     for word in x:
-        of_input, highway = (layer.input_weight @ word).chunk(5), layer.highway @ word
+        input_part, highway = (layer.input_weight @ word).chunk(5), layer.highway @ word
         i, f, o, r, g = (
             a + b + bias
-            for a, b, bias in zip(of_input, (layer.hidden_weight @ h).chunk(5), layer.bias.chunk(5), strict=True)
+            for a, b, bias in zip(input_part, (layer.hidden_weight @ h).chunk(5), layer.bias.chunk(5), strict=True)
         )
         c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
         h = torch.sigmoid(r) * torch.sigmoid(o) * torch.tanh(c) + (1 - torch.sigmoid(r)) * highway
@@ -126,9 +126,9 @@ def test_each_layer_reads_what_the_one_before_wrote_last_first(shake, n_layers):
 def test_the_first_layer_sees_no_word_to_the_right_and_two_layers_see_all(shake, n_layers):
     model = shake(AlternatingLSTM(3, 4, n_layers, dropout=0.0))
     x, mask = texts([2, 5], 5)
-    (of_x,) = torch.autograd.grad(model(x, mask)[1, 2].sum(), x)
-    assert of_x[1].any(dim=1).tolist() == [True] * 3 + [n_layers == 2] * 2
-    assert not of_x[0].any()
+    (x_grad,) = torch.autograd.grad(model(x, mask)[1, 2].sum(), x)
+    assert x_grad[1].any(dim=1).tolist() == [True] * 3 + [n_layers == 2] * 2
+    assert not x_grad[0].any()
 
 
 @pytest.mark.parametrize("input_dim", [3, 5, 9])
@@ -198,8 +198,8 @@ def test_frozen_parameters_and_inputs_work(shake):
     torch.testing.assert_close(found, {name: expected[name] for name in found}, atol=1e-5, rtol=1e-5)
     model.requires_grad_(False)
     weights = torch.randn((2, 3, 4), generator=torch.Generator().manual_seed(5))
-    (of_x,) = torch.autograd.grad((model(x, mask) * weights).sum(), x)
-    torch.testing.assert_close(of_x, expected["input 0"], atol=1e-5, rtol=1e-5)
+    (x_grad,) = torch.autograd.grad((model(x, mask) * weights).sum(), x)
+    torch.testing.assert_close(x_grad, expected["input 0"], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("input_dim", "hidden"), [(3, 4), (40, 64)])

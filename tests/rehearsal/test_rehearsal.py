@@ -27,7 +27,7 @@ CONF = Path(__file__).parents[2] / "conf"
 SHARE = 0.002
 
 
-def digest_of_files(folder: Path) -> dict[str, str]:
+def digest_folder(folder: Path) -> dict[str, str]:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -70,7 +70,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Pa
     for folder, seed in zip(folders, (1, 1, 2), strict=True):
         arguments = [str(folder), "--share", "0.0005", "--seed", str(seed)]
         main([*arguments, "--parts", "snli", "squad", "ontonotes"])
-    first, same, other = map(digest_of_files, folders)
+    first, same, other = map(digest_folder, folders)
     assert first == same
     assert first.keys() == other.keys()
     assert all(first[name] != other[name] for name in first)

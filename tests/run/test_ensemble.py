@@ -72,7 +72,7 @@ def split_rows(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any
     return singles, [row for row in rows if row["ensemble"] is not None]
 
 
-def outputs_of_members(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
+def member_outputs(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
     """Some batches in the order of the file, each with the outputs of both members, all built and loaded here."""
     found: list[list[Any]] = []
     for row in split_rows(tmp_path)[0]:
@@ -100,7 +100,7 @@ def test_labels_are_chosen_by_the_mean_of_the_members_probabilities(
     assert list(row["scores"]) == ["dev", "test"]
     for split, scores in row["scores"].items():
         gold, probabilities = [], []
-        for batch, *outs in outputs_of_members(composed, tmp_path, overrides, split):
+        for batch, *outs in member_outputs(composed, tmp_path, overrides, split):
             gold += batch.gold
             probabilities += list(zip(*(out.logits.double().softmax(dim=1).numpy() for out in outs), strict=True))
         chosen = np.mean(probabilities, axis=1).argmax(axis=1)
@@ -120,7 +120,7 @@ def test_answers_are_chosen_by_the_mean_of_the_members_probabilities_of_each_spa
     for file, (split, scores) in zip(row["files"], row["scores"].items(), strict=True):
         answers, metric = json.loads((tmp_path / "outputs" / "rows" / file).read_text("utf-8")), SquadScore()
         ids, differ = [], 0
-        for batch, *outs in outputs_of_members(composed, tmp_path, SQUAD, split):
+        for batch, *outs in member_outputs(composed, tmp_path, SQUAD, split):
             for k, (paragraph, gold) in enumerate(zip(batch.paragraphs, batch.gold, strict=True)):
                 members = [
                     slow_spans(paragraph, out.starts[k].exp().tolist(), out.ends[k].exp().tolist()) for out in outs

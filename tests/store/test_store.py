@@ -140,9 +140,9 @@ def test_carry_stores_one_stream_and_a_longer_one_is_run_from_its_start(tiny_bil
 
 
 @pytest.mark.parametrize("progress", [True, False])
-@pytest.mark.parametrize("store_of", [LayerStore, TokenStore])
-def test_truncated_words_are_announced_once(tiny_bilm, tmp_path, capsys, recwarn, store_of, progress):
-    store = store_of(tmp_path, tiny_bilm, dtype="float32", progress=progress)
+@pytest.mark.parametrize("make_store", [LayerStore, TokenStore])
+def test_words_that_are_too_long_are_announced_once(tiny_bilm, tmp_path, capsys, recwarn, make_store, progress):
+    store = make_store(tmp_path, tiny_bilm, dtype="float32", progress=progress)
     store.fill([["short", "a" * 48]])
     assert "truncated" not in capsys.readouterr().err
     for _ in range(2):

@@ -31,12 +31,12 @@ def test_a_task_has_at_most_six_configurations_and_its_own_is_the_first(task):
 def test_each_arm_at_its_best_is_a_configuration_of_the_search(task):
     searched = [set(overrides) for overrides in grids.GRIDS[task].values()]
     assert set(arms.BEST_BASELINE[task]) in searched
-    of_elmo = {text for text in arms.BEST_ELMO[task] if not text.startswith("elmo.dropout=")}
-    assert of_elmo in searched
+    elmo_keys = {text for text in arms.BEST_ELMO[task] if not text.startswith("elmo.dropout=")}
+    assert elmo_keys in searched
     dropouts = {text for column in grids.ELMO_DROPOUT.scores() for text in column.overrides}
-    assert set(arms.BEST_ELMO[task]) - of_elmo <= dropouts
+    assert set(arms.BEST_ELMO[task]) - elmo_keys <= dropouts
     table = arms.arms(task)
-    baseline, same, best = (line_of.overrides for line_of in table.scores())
+    baseline, same, best = (line.overrides for line in table.scores())
     assert table.seeds == 5
     assert baseline == (*NONE, *same)
     assert (same, best) == (arms.BEST_BASELINE[task], arms.BEST_ELMO[task])

@@ -325,8 +325,8 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
             os.kill(int(line.split()[0]), 0)
     assert [path.name for path in (stand_in / "rows").iterdir()] == ["ner-s1.json"]
     (stand_in / "wait").unlink()
-    cells_of = [cell for one in _filled(stand_in) for cell in one.cells]
-    left = plan(cells_of, read_rows([stand_in / "rows"]), stand_in / "rows")
+    cells = [cell for one in _filled(stand_in) for cell in one.cells]
+    left = plan(cells, read_rows([stand_in / "rows"]), stand_in / "rows")
     assert [one.seeds for one in left] == [(2,), (3,)]
     assert run_jobs(left, at_a_time=2, logs=stand_in / "logs", extra=extra(stand_in), launcher=()) == []
     assert all(not cell.missing for one in _filled(stand_in) for cell in one.cells)

@@ -80,9 +80,9 @@ NUMBERS = {"O": 0, "B-PER": 1, "I-PER": 2, "B-ORG": 3, "I-ORG": 4, "B-LOC": 5, "
 
 def test_hub_rows_may_name_or_number_their_tags():
     tags = [["B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-ORG"], ["B-LOC"] * 3]
-    for of_tag in (str, NUMBERS.__getitem__):
+    for as_tag in (str, NUMBERS.__getitem__):
         rows = [
-            {"tokens": item.tokens, "ner_tags": [of_tag(tag) for tag in row]}
+            {"tokens": item.tokens, "ner_tags": [as_tag(tag) for tag in row]}
             for item, row in zip(ITEMS, tags, strict=True)
         ]
         assert NerReader().read_rows(rows, "hub", "train") == ITEMS

@@ -162,15 +162,15 @@ def test_long_training_sentences_are_left_out_and_counted_but_never_those_of_dev
     reader = SrlReader(max_training_tokens=longest)
     content = conll([SAID, RAINED, GOOD_NIGHT, SAID])
     assert len(read(content, "train", reader)) == n_items
-    of_training = {
+    left_out = {
         "train sentences without predicates": 1,
         **({"train sentences that are too long": 3 - n_items} if n_items < 3 else {}),
     }
-    assert reader.left_out == of_training
+    assert reader.left_out == left_out
     for split in ("dev", "test"):
         assert len(read(content, split, reader)) == 3
     others = {f"{split} sentences without predicates": 1 for split in ("dev", "test")}
-    assert reader.left_out == of_training | others
+    assert reader.left_out == left_out | others
 
 
 @pytest.mark.parametrize(

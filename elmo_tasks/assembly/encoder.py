@@ -14,7 +14,7 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import LayerStore, Store, TokenStore
 
 BUNDLED = Path(__file__).parents[1] / "bundled"
 
@@ -72,7 +72,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
     return encoder
 
 
-def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> LayerStore | TokenStore | None:
+def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> Store | None:
     """The store of this encoder's layers (or of a biLM's token layer alone), or None."""
     if encoder is None:
         return None

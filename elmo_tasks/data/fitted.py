@@ -14,7 +14,7 @@ from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.words import Vocabulary
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import Store
 
 MAX_WORD_DIM = 10_000
 
@@ -72,7 +72,7 @@ class FittedData:
         embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
         return {"words": embedding, **self.reader.model_parts()}
 
-    def collate(self, items: list[Any], store: LayerStore | TokenStore | None = None) -> Any:
+    def collate(self, items: list[Any], store: Store | None = None) -> Any:
         """The task's batch of some items, with layers from ``store`` if there is one."""
         if self.reader.documents:
             (item,) = items
@@ -80,7 +80,7 @@ class FittedData:
         parts = zip(*(self.reader.texts(item) for item in items), strict=True)
         return self.reader.collate(items, [self.text(list(tokens), store) for tokens in parts])
 
-    def text(self, tokens: list[list[str]], store: LayerStore | TokenStore | None = None) -> Text:
+    def text(self, tokens: list[list[str]], store: Store | None = None) -> Text:
         """Ids, mask and layers of some token lists."""
         lengths = torch.tensor([len(t) for t in tokens])
         mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)

@@ -20,7 +20,7 @@ from elmo_tasks.data.source import SPLITS, open_source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.store.store import Filled, LayerStore, TokenStore
+from elmo_tasks.store.store import Filled, Store
 
 _POOL = 50  # batches that are sorted by length together
 
@@ -66,7 +66,7 @@ class TaskData(pl.LightningDataModule):
         self.source, self.dev_share = open_source(sources, hub, root), dev_share
         check_dev(self.source, dev_share)
         self.digest, self.test_digest = self.source.digest, self.source.test_digest
-        self.store: LayerStore | TokenStore | None = None
+        self.store: Store | None = None
 
     def read(self) -> None:
         """Read all splits, fit the reader, take a fraction of the training set, build the vocabulary.
@@ -94,7 +94,7 @@ class TaskData(pl.LightningDataModule):
                     f"leave it out, or set task.training.batch_tokens={longest} if the memory allows"
                 )
 
-    def use_layers(self, store: LayerStore | TokenStore | None, splits: Sequence[str]) -> Filled:
+    def use_layers(self, store: Store | None, splits: Sequence[str]) -> Filled:
         """Take the biLM's layers from ``store``, which computes what it lacks of these splits."""
         self.store = store
         if store is None:

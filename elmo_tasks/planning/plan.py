@@ -18,7 +18,7 @@ from elmo_tasks.planning.memory import available_bytes
 from elmo_tasks.planning.probe import StepCost, distinct_words, reading_rate, step_cost
 from elmo_tasks.planning.stand_in import stand_in
 from elmo_tasks.store.shards import size
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import LayerStore, Store
 
 _WRITTEN_BESIDE = 6
 """Bytes that a run writes for weights and the state of training, as a multiple of the weights' own."""
@@ -132,9 +132,7 @@ def make_plan(
     return Plan(run_id, False, items, parameters, layers, step, epochs, updates)
 
 
-def plan_layers(
-    data: TaskData, encoder: Encoder, store: LayerStore | TokenStore, splits: tuple[str, ...], done: bool
-) -> Layers:
+def plan_layers(data: TaskData, encoder: Encoder, store: Store, splits: tuple[str, ...], done: bool) -> Layers:
     """What the store has and lacks, and what that takes.
 
     Raises:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.store.shard import Array
-from elmo_tasks.store.store import Filled, LayerStore, TokenStore
+from elmo_tasks.store.store import Filled, LayerStore, Store, TokenStore
 
 Sentences = Sequence[Sequence[str]]
 
@@ -21,8 +21,8 @@ class StandInLayers(LayerStore):
 
     def __init__(self, store: LayerStore) -> None:
         self.encoder, self.state = store.encoder, store.state
-        shape = (_ROWS, self.encoder.n_layers, self.encoder.dim)
-        self._rows = np.random.default_rng(0).standard_normal(shape, np.float32).astype(store.shards.dtype)
+        rows = np.random.default_rng(0).standard_normal((_ROWS, *store.row), np.float32)
+        self._rows = rows.astype(store.shards.dtype)
 
     def fill(self, sentences: Sentences) -> Filled:
         """Nothing is computed."""
@@ -37,17 +37,20 @@ class StandInTokens(TokenStore):
     """Random token layers in place of a :class:`TokenStore`'s; the LSTMs run on them."""
 
     def __init__(self, store: TokenStore) -> None:
-        self.bilm, self.state = store.bilm, store.state
-        self._row = torch.randn(1, store.bilm.dim // 2)
+        self.encoder, self.state = store.encoder, store.state
+        self._vector = torch.randn(1, *store.row)
 
     def fill(self, sentences: Sentences) -> Filled:
         """Nothing is computed."""
         return Filled()
 
     def _vectors(self, words: Sequence[str]) -> Tensor:
-        return self._row.expand(len(words), -1).contiguous().to(self.bilm.encoder.characters.device)
+        return self._vector.expand(len(words), -1).contiguous().to(self.encoder.encoder.characters.device)
 
 
-def stand_in(store: LayerStore | TokenStore) -> LayerStore | TokenStore:
+def stand_in(store: Store) -> Store:
     """What takes a store's place in a probe."""
-    return StandInLayers(store) if isinstance(store, LayerStore) else StandInTokens(store)
+    if isinstance(store, TokenStore):
+        return StandInTokens(store)
+    assert isinstance(store, LayerStore)  # there is no other kind
+    return StandInLayers(store)

@@ -16,7 +16,7 @@ from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.runs.saved import SavedRun, read_model
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import Store
 
 OnError = Callable[[int, UserError], None]
 
@@ -160,7 +160,7 @@ class Predictor:
                 yield places, batch, self.run.model.decode(self.run.model(batch), batch)
 
     @contextmanager
-    def _store(self, items: list[Any]) -> Iterator[LayerStore | TokenStore | None]:
+    def _store(self, items: list[Any]) -> Iterator[Store | None]:
         """The layers of some items, computed as in training, in a folder that is removed afterwards."""
         with TemporaryDirectory(prefix="elmo_tasks-") as folder:
             bilm = self.run.config["bilm"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_tasks.data.senses import Instance, Lemma, SenseSentence
 from elmo_tasks.elmo import ScalarMix
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import Store
 
 Vector = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class SenseMeans:
 
 @torch.no_grad()
 def vectors(
-    sentences: Sequence[SenseSentence], store: LayerStore | TokenStore | None, mix: ScalarMix | None
+    sentences: Sequence[SenseSentence], store: Store | None, mix: ScalarMix | None
 ) -> Iterator[tuple[Instance, Vector]]:
     """Each instance with its vector ``[D]`` (the mean over its words); zeros ``[1]`` without layers."""
     for start in range(0, len(sentences), _SENTENCES):

@@ -15,7 +15,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS, read_json
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SavedRun:
     fitted: FittedData
     model: TaskModel
     encoder: Encoder | None
-    store: LayerStore | TokenStore | None
+    store: Store | None
     device: str
 
 

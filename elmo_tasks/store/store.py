@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -43,20 +46,26 @@ class Filled:
     read: int = 0
 
 
-class LayerStore:
-    """All layers of each sentence, token-major: ``[n, L, D]``.
+class Store(ABC):
+    """What an encoder computed, kept on disk; see the two kinds below.
 
     Args:
         root: folder of all stores.
         encoder: frozen; the biLM or another one.
-        state: the biLM's state policy; others have ``reset`` only. With ``carry`` all sentences that :meth:`fill` is
-            given are one stream, and a sentence's key covers those before it; one that comes again keeps the layers of
-            its first occurrence.
+        state: the biLM's state policy; others have ``reset`` only.
         dtype: ``float16`` or ``float32``, the numbers on disk.
         limit_gb: refuse to let this encoder's store grow beyond this.
         progress: show a progress bar while filling, and the disk space; bad shards and words that the encoder cannot
             read as written are reported in any case.
+
+    Raises:
+        UserError: if the encoder does not have this state policy, or this kind of store cannot keep it.
     """
+
+    work: ClassVar[str]
+    """What the progress bar calls the work."""
+    unit: ClassVar[str]
+    """What it counts."""
 
     def __init__(
         self,
@@ -68,14 +77,39 @@ class LayerStore:
         limit_gb: float = 50.0,
         progress: bool = False,
     ) -> None:
-        self.encoder, self.state, self.progress, self.limit_gb = encoder, state, progress, limit_gb
-        self._compute_layers, warm = _by_policy(encoder, state)
-        about = {"keep": "layers", "state": state, "warm": warm}
-        self.shards = _open_shards(root, encoder, (encoder.n_layers, encoder.dim), dtype, about)
-        self._streamed: dict[tuple[str, ...], bytes] = {}
+        self.encoder, self.state, self.limit_gb, self.progress = encoder, state, limit_gb, progress
+        about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(self.row), **self._about()}
+        name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+        self.shards = Shards(root / name, self.row, dtype, about)
+
+    @property
+    @abstractmethod
+    def row(self) -> tuple[int, ...]:
+        """The shape of what is kept for a token."""
+
+    @property
+    def shard_tokens(self) -> int:
+        """Tokens of a shard at most."""
+        return min(_SHARD_TOKENS, _SHARD_FLOATS // math.prod(self.row))
+
+    @abstractmethod
+    def wanted(self, sentences: Sentences) -> Missing:
+        """Key to token list of what some sentences need, each once, in order."""
+
+    @abstractmethod
+    def padded(self, sentences: Sentences) -> Tensor:
+        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
+
+    @abstractmethod
+    def _about(self) -> dict[str, Any]:
+        """What else distinguishes this store's folder from others."""
+
+    @abstractmethod
+    def _compute(self, sentences: Sentences) -> list[Array]:
+        """What is kept for some token lists: an array ``[n, *row]`` for each."""
 
     def fill(self, sentences: Sentences) -> Filled:
-        """Make sure that every sentence's layers are stored; compute those that are not, each once.
+        """Make sure that everything that some sentences need is stored; compute what is not, each once.
 
         Raises:
             UserError: if the store would outgrow its limit or the disk, or its folder cannot be written.
@@ -85,33 +119,37 @@ class LayerStore:
         total, new = _n_tokens(wanted), _n_tokens(missing)
         if new:
             _announce(self.shards.reserve(new, self.limit_gb), self.progress)
-            _announce(self.encoder.prepare(word for sentence in missing.values() for word in sentence))
-            new = self._compute(wanted, new)
+            _announce(self.encoder.prepare(word for tokens in missing.values() for word in tokens))
+            with counting(self.work, new, self.unit, wanted=self.progress) as counter:
+                new = self._fill(Filling(self.shards, self._compute, self.shard_tokens, counter.update), wanted)
         return Filled(computed=new, read=total - new)
 
     def missing(self, wanted: Missing) -> Missing:
-        """The sentences among some that have yet to be computed.
+        """What has yet to be computed.
 
         Raises:
             UserError: if the folder cannot be read.
         """
         self.shards.scan()
-        missing = find_missing(self.shards, wanted)
-        if self.state == "carry" and missing:
-            return wanted  # the state carried between sentences is not stored
-        return missing
+        return find_missing(self.shards, wanted)
 
-    def get(self, sentence: Sequence[str]) -> Array:
-        """The layers ``[n, L, D]`` of a sentence that :meth:`fill` was given."""
-        return self.shards.get(self._streamed[tuple(sentence)] if self.state == "carry" else _key(sentence))
+    def _fill(self, filling: Filling, wanted: Missing) -> int:
+        return filling.fill(wanted)
 
-    def padded(self, sentences: Sentences) -> Tensor:
-        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
-        n_tokens = max(map(len, sentences))
-        layers = np.zeros((len(sentences), n_tokens, self.encoder.n_layers, self.encoder.dim), dtype=np.float32)
-        for row, sentence in zip(layers, sentences, strict=True):
-            row[: len(sentence)] = self.get(sentence)
-        return torch.from_numpy(layers).transpose(1, 2)
+
+class LayerStore(Store):
+    """All layers of each sentence, token-major: ``[n, L, D]``.
+
+    With ``state=carry`` all sentences that :meth:`fill` is given are one stream, and a sentence's key covers those
+    before it; one that comes again keeps the layers of its first occurrence.
+    """
+
+    work, unit = "biLM layers", "tokens"
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """``[L, D]``."""
+        return self.encoder.n_layers, self.encoder.dim
 
     def wanted(self, sentences: Sentences) -> Missing:
         """Key to sentence, each distinct one once, in order."""
@@ -125,96 +163,91 @@ class LayerStore:
             self._streamed.setdefault(tuple(sentence), before)
         return keys
 
-    def _compute(self, wanted: Missing, n_tokens: int) -> int:
-        """Fill the store; the tokens that this process has computed."""
-        if isinstance(self.encoder, BiLM):
-            self.encoder.forget()
-        with counting("biLM layers", n_tokens, wanted=self.progress) as counter:
-            filling = Filling(self.shards, self._token_major, self.shard_tokens, counter.update)
-            return filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
+    def missing(self, wanted: Missing) -> Missing:
+        """The sentences that have yet to be computed; of a stream all, since no state is stored."""
+        missing = super().missing(wanted)
+        return wanted if self.state == "carry" and missing else missing
 
-    @property
-    def shard_tokens(self) -> int:
-        """Tokens of a shard at most."""
-        return min(_SHARD_TOKENS, _SHARD_FLOATS // (self.encoder.n_layers * self.encoder.dim))
+    def get(self, sentence: Sequence[str]) -> Array:
+        """The layers ``[n, L, D]`` of a sentence that :meth:`fill` was given."""
+        return self.shards.get(self._streamed[tuple(sentence)] if self.state == "carry" else _key(sentence))
 
-    def _token_major(self, sentences: Sentences) -> list[Array]:
-        return [layers.transpose(0, 1).cpu().numpy() for layers in self._compute_layers(sentences)]
+    def padded(self, sentences: Sentences) -> Tensor:
+        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
+        n_tokens = max(map(len, sentences))
+        layers = np.zeros((len(sentences), n_tokens, self.encoder.n_layers, self.encoder.dim), dtype=np.float32)
+        for row, sentence in zip(layers, sentences, strict=True):
+            row[: len(sentence)] = self.get(sentence)
+        return torch.from_numpy(layers).transpose(1, 2)
+
+    @cached_property
+    def _streamed(self) -> dict[tuple[str, ...], bytes]:
+        """The key of each sentence of a stream."""
+        return {}
+
+    def _about(self) -> dict[str, Any]:
+        if self.state != "reset" and not isinstance(self.encoder, BiLM):
+            raise UserError(f"bilm.state={self.state}: only a biLM has states; leave bilm.state=reset")
+        warm = self.encoder.warm_digest if isinstance(self.encoder, BiLM) and self.state == "warm" else None
+        return {"keep": "layers", "state": self.state, "warm": warm}
+
+    def _fill(self, filling: Filling, wanted: Missing) -> int:
+        if self.state != "carry":
+            return filling.fill(wanted)
+        assert isinstance(self.encoder, BiLM)  # see _about
+        self.encoder.forget()
+        return filling.fill_in_order(wanted)
+
+    def _compute(self, sentences: Sentences) -> list[Array]:
+        return [layers.transpose(0, 1).cpu().numpy() for layers in self._layers(sentences)]
+
+    def _layers(self, sentences: Sentences) -> list[Tensor]:
+        if self.state == "reset":
+            return self.encoder.layers(sentences)
+        assert isinstance(self.encoder, BiLM)  # see _about
+        if self.state == "carry":  # one stream, in order
+            return [self.encoder.layers([sentence], state="carry")[0] for sentence in sentences]
+        return self.encoder.layers(sentences, state=self.state)
 
 
-def _by_policy(encoder: Encoder, state: str) -> tuple[Callable[[Sentences], list[Tensor]], str | None]:
-    """How an encoder computes layers under a state policy, and the digest of the text that warmed it up."""
-    if state == "reset":
-        return encoder.layers, None
-    if not isinstance(encoder, BiLM):
-        raise UserError(f"bilm.state={state}: only a biLM has states; leave bilm.state=reset")
-    if state == "carry":  # one stream, in order
-        return lambda sentences: [encoder.layers([sentence], state="carry")[0] for sentence in sentences], None
-    return lambda sentences: encoder.layers(sentences, state=state), encoder.warm_digest
-
-
-class TokenStore:
+class TokenStore(Store):
     """The biLM's token layer ``[1, P]`` of each distinct word; the LSTMs run for every batch.
 
-    Arguments as for :class:`LayerStore`; ``carry`` is not possible here, since batches are not in reading order.
+    ``carry`` is not possible here, since batches are not in reading order. Words are counted, not tokens.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        bilm: BiLM,
-        *,
-        state: str = "reset",
-        dtype: str = "float16",
-        limit_gb: float = 50.0,
-        progress: bool = False,
-    ) -> None:
-        if state == "carry":
-            raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
-        self.bilm, self.state, self.progress, self.limit_gb = bilm, state, progress, limit_gb
-        self.shards = _open_shards(root, bilm, (bilm.dim // 2,), dtype, {"keep": "tokens"})
+    encoder: BiLM
+    work, unit = "biLM token layer", "words"
 
-    def fill(self, sentences: Sentences) -> Filled:
-        """Make sure that the vector of every word is stored; words are counted, not tokens."""
-        wanted = self.wanted(sentences)
-        missing, n_computed = self.missing(wanted), 0
-        if missing:
-            _announce(self.shards.reserve(len(missing), self.limit_gb), self.progress)
-            _announce(self.bilm.prepare(word for (word,) in missing.values()))
-            with counting("biLM token layer", len(missing), "words", wanted=self.progress) as counter:
-                n_computed = Filling(self.shards, self._encode, _SHARD_TOKENS, counter.update).fill(wanted)
-        return Filled(computed=n_computed, read=len(wanted) - n_computed)
-
-    def missing(self, wanted: Missing) -> Missing:
-        """The words among some that have yet to be encoded."""
-        self.shards.scan()
-        return find_missing(self.shards, wanted)
+    @property
+    def row(self) -> tuple[int, ...]:
+        """``[P]``."""
+        return (self.encoder.dim // 2,)
 
     def wanted(self, sentences: Sentences) -> Missing:
         """Key to word (a list of one), each once, in order."""
         words = dict.fromkeys([BEGIN_SENTENCE, END_SENTENCE, *(word for s in sentences for word in s)])
         return {_key([word]): [word] for word in words}
 
-    def _encode(self, words: Sentences) -> list[Array]:
-        return list(self.bilm.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
-
     def padded(self, sentences: Sentences) -> Tensor:
         """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
-        layers = self.bilm.layers(sentences, state=self.state, encode=self._vectors)
-        padded = layers[0].new_zeros(len(layers), self.bilm.n_layers, max(map(len, sentences)), self.bilm.dim)
+        layers = self.encoder.layers(sentences, state=self.state, encode=self._vectors)
+        padded = layers[0].new_zeros(len(layers), self.encoder.n_layers, max(map(len, sentences)), self.encoder.dim)
         for row, x in zip(padded, layers, strict=True):
             row[:, : x.shape[1]] = x
         return padded
 
+    def _about(self) -> dict[str, Any]:
+        if self.state == "carry":
+            raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
+        return {"keep": "tokens"}
+
+    def _compute(self, words: Sentences) -> list[Array]:
+        return list(self.encoder.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
+
     def _vectors(self, words: Sequence[str]) -> Tensor:
         rows = np.concatenate([self.shards.get(_key([word])) for word in words]).astype(np.float32)
-        return torch.from_numpy(rows).to(self.bilm.encoder.characters.device)
-
-
-def _open_shards(root: Path, encoder: Encoder, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> Shards:
-    about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(row_shape), **about}
-    name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-    return Shards(root / name, row_shape, dtype, about)
+        return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)
 
 
 def _key(sentence: Sequence[str], before: bytes = b"") -> bytes:

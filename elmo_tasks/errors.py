@@ -5,13 +5,61 @@ from __future__ import annotations
 import os
 import reprlib
 import sys
+from collections.abc import Sequence
+from itertools import accumulate
+
+MAX_SENTENCE = 300
+"""Characters of an error's sentence; a path in it, however long, counts as twenty."""
+
+_MAX_WORD, _MAX_PATH, _PATH_COUNTS = 80, 1000, 20
+_MAX_END = 100  # characters at the end that stay: the remedy stands there
+_MAX_READ = 5000  # of each end of a text
 
 
 class UserError(Exception):
     """Bad input: one clear sentence that names the file, line or key, what was expected and what was found.
 
-    ``run.py`` prints the sentence without a traceback and exits with status 1.
+    ``run.py`` prints the sentence without a traceback and exits with status 1. Whatever a file or a user puts into it,
+    it is one line of printable characters, bounded by :func:`sentence`.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(sentence(text))
+
+
+def sentence(text: str) -> str:
+    """A text on one line, of at most :data:`MAX_SENTENCE` characters.
+
+    Of a longer one the middle is left out. The file at its beginning and the remedy at its end stay.
+    """
+    if len(text) > 2 * _MAX_READ:
+        text = f"{text[:_MAX_READ]} {text[-_MAX_READ:]}"
+    words = [_bounded_word(word) for word in _printable(" ".join(text.splitlines())).split(" ")]
+    if sum(map(_cost, words)) <= MAX_SENTENCE:
+        return " ".join(words)
+    end = _n_fitting(words[::-1], _MAX_END)
+    start = _n_fitting(words, MAX_SENTENCE - _MAX_END - _cost("..."))
+    return " ".join([*words[:start], "...", *words[len(words) - end :]])
+
+
+def _printable(text: str) -> str:
+    """Control characters, which could command a terminal, and halves of characters become escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _bounded_word(word: str) -> str:
+    n = _MAX_PATH if os.sep in word else _MAX_WORD
+    return word if len(word) <= n else f"{word[: n // 2]}...{word[-n // 4 :]}"
+
+
+def _cost(word: str) -> int:
+    """Characters of a word and the blank after it."""
+    return 1 + (_PATH_COUNTS if os.sep in word else len(word))
+
+
+def _n_fitting(words: Sequence[str], n: int) -> int:
+    """How many words from the first on fit into n characters."""
+    return sum(total <= n for total in accumulate(map(_cost, words)))
 
 
 def quoted(value: object, n: int = 40) -> str:

@@ -12,14 +12,24 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 MAX_JSON_BYTES = 10_000_000
 """Limit for configurations and indexes; the file of a tokeniser has a few million bytes."""
+
+_JSON_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
 
 STALE = 86_400.0
 """Seconds after which a temporary file of a killed process is removed by the next one that writes the same file."""
@@ -32,8 +42,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
         UserError: naming the file, if it cannot be read, is no regular file (such as a device), or is too large.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise UserError(f"{path}: cannot be read (it is not a regular file)")
+        _refuse_irregular(path)
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
     except OSError as error:
@@ -43,15 +52,60 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     return content
 
 
+def _refuse_irregular(path: Path) -> None:
+    """A device never ends.
+
+    Raises:
+        UserError: if there is something that is no regular file.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: cannot be read (it is not a regular file)")
+
+
 def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
     """The value in a JSON file; a byte order mark is skipped.
 
     Raises:
         UserError: as :func:`read_bytes`, and if it is not JSON in UTF-8, or nested too deeply.
     """
-    content = read_bytes(path, max_bytes).removeprefix(codecs.BOM_UTF8)
+    return parse_json(read_bytes(path, max_bytes), path)
+
+
+def read_object(path: Path, expected: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """The JSON object in a file that must have some keys with values of some types; it may have more.
+
+    Raises:
+        UserError: as :func:`read_json`, and naming the key that is missing or has another value.
+    """
+    return check_object(read_json(path), str(path), expected)
+
+
+def check_object(value: Any, where: str, expected: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """See that a JSON value is an object that has some keys with values of some types.
+
+    Raises:
+        UserError: naming the key that is missing or has another value.
+    """
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: expected an object with {', '.join(expected)}, found {quoted(value)}")
+    for key, kind in expected.items():
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if key not in value:
+            raise UserError(f"{where}: {key} is missing")
+        if not isinstance(value[key], kinds) or (isinstance(value[key], bool) and bool not in kinds):
+            names = " or ".join(_JSON_NAMES[one] for one in kinds)
+            raise UserError(f"{where}: {key} must be {names}, found {quoted(value[key])}")
+    return value
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The value in the content of a JSON file.
+
+    Raises:
+        UserError: if it is not JSON in UTF-8, or nested too deeply.
+    """
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(content.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except RecursionError as error:
         raise UserError(f"{path}: JSON that is nested too deeply") from error
     except ValueError as error:  # also of a wrong encoding
@@ -109,6 +163,7 @@ def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
 
 def sha256(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal digits."""
+    _refuse_irregular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -133,6 +188,7 @@ def digest_files(paths: Iterable[Path]) -> str:
     sha = hashlib.sha256()
     for path in paths:
         try:
+            _refuse_irregular(path)
             with path.open("rb") as file:
                 sha.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:

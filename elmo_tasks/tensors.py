@@ -37,6 +37,20 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def expect_shapes(path: Path, expected: Mapping[str, tuple[int, ...]]) -> None:
+    """See that a file has tensors of some names and shapes; no data is read. It may have others too.
+
+    Raises:
+        UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
+    """
+    shapes = read_shapes(path)
+    for name, shape in expected.items():
+        if name not in shapes:
+            raise UserError(f"{path}: weights of another model: {name} is missing")
+        if shapes[name] != tuple(shape):
+            raise UserError(f"{path}: weights of another size: {name} is {shapes[name]}, but expected {tuple(shape)}")
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     """The text in a file's header.
 
@@ -57,12 +71,7 @@ def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = No
     Raises:
         UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
     """
-    shapes = read_shapes(path)
-    for name, shape in (expected or {}).items():
-        if name not in shapes:
-            raise UserError(f"{path}: weights of another model: {name} is missing")
-        if shapes[name] != tuple(shape):
-            raise UserError(f"{path}: weights of another size: {name} is {shapes[name]}, but expected {tuple(shape)}")
+    expect_shapes(path, expected or {})
     try:
         return load_file(path)
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:

@@ -26,6 +26,10 @@ class Matching:
 
 
 Size = Annotated[int, Range(1)]
+Width = Annotated[int, Range(1, 100_000)]
+"""Of a layer."""
+Depth = Annotated[int, Range(1, 1000)]
+"""A number of layers."""
 Count = Annotated[int, Range(0)]
 Rate = Annotated[float, Range(0, 1, below=True)]
 """A dropout rate, or the decay of an average."""

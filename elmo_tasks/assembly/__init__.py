@@ -7,6 +7,7 @@ from elmo_tasks.assembly.model import (
     build_language_model,
     build_model,
     check_optimizer,
+    check_sizes,
     read_weights,
 )
 from elmo_tasks.assembly.trainer import Budget, build_lm_module, build_logger, build_module, build_trainer
@@ -29,6 +30,7 @@ __all__ = [
     "build_store",
     "build_trainer",
     "check_optimizer",
+    "check_sizes",
     "choose_device",
     "make",
     "read_weights",

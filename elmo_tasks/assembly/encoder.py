@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from elmo_tasks.bilm.model import BiLM, bundled_folder
-from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
@@ -51,7 +51,8 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
     model.precision = bilm["precision"]
     expected = bilm_options(bilm)
     if bundled_folder(name) is None and model.options != expected:
-        raise UserError(f"bilm={name} has {expected}, but bilm.path={path} holds {model.options}")
+        theirs, ours = differing(model.options, expected)
+        raise UserError(f"bilm={name} has {ours}, but bilm.path={path} holds {theirs}")
     if bilm["state"] == "warm":
         model.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
     return model.to(device)

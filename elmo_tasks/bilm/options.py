@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +149,10 @@ def _clip(source: str, key: str, found: object) -> float:
     if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 < found <= _MAX_CLIP:
         raise UserError(f"{source}: {key} must be a positive number, or null for none, found {quoted(found)}")
     return float(found)
+
+
+def differing(one: BiLMOptions, other: BiLMOptions) -> tuple[str, str]:
+    """What two biLMs differ in, as each of them has it."""
+    names = [field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)]
+    in_words = [", ".join(f"{name}={getattr(each, name)}" for name in names) for each in (one, other)]
+    return in_words[0], in_words[1]

@@ -13,13 +13,14 @@ from elmo_tasks.errors import UserError, quoted, shortened
 _OWN = ("_target_", "_partial_", "_convert_", "_recursive_")  # Hydra's
 
 
-def check_section(section: type, values: Any, prefix: str = "") -> None:
+def check_section(section: type, values: Any, prefix: str = "", *, complete: bool = True) -> None:
     """See that values are those of a section: every key is there, none is unknown, each is of its type and range.
 
     Args:
         section: a dataclass of :mod:`elmo_tasks.configuration.sections`.
         values: plain containers.
         prefix: of the keys in messages, such as ``trainer.``.
+        complete: whether all keys must be there and no others; else only the values of those that are there count.
 
     Raises:
         UserError: naming the key, what it may be, and what was found.
@@ -28,11 +29,12 @@ def check_section(section: type, values: Any, prefix: str = "") -> None:
         raise UserError(f"{prefix.rstrip('.')} must be a section with keys, found {quoted(values)}")
     hints = {name.rstrip("_"): hint for name, hint in get_type_hints(section, include_extras=True).items()}
     optional = {field.name.rstrip("_") for field in fields(section) if field.default is not MISSING}
-    _refuse_unknown(values, hints, prefix)
+    if complete:
+        _refuse_unknown(values, hints, prefix)
     for name, hint in hints.items():
         if name in values:
-            _check_value(f"{prefix}{name}", values[name], hint)
-        elif name not in optional:
+            _check_value(f"{prefix}{name}", values[name], hint, complete)
+        elif complete and name not in optional:
             raise UserError(f"{prefix}{name} is missing; it must be {find_rule(hint)[0]}")
 
 
@@ -62,11 +64,11 @@ def _refuse_unknown(values: dict[str, Any], known: dict[str, Any], prefix: str) 
             raise UserError(f"there is no key {quoted(f'{prefix}{name}')}; beside it there are {choices}")
 
 
-def _check_value(key: str, value: Any, hint: Any) -> None:
+def _check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None:
     section = next((each for each in (hint, *get_args(hint)) if is_dataclass(each) and isinstance(each, type)), None)
     if section is not None:
         if value is not None or section is hint:
-            check_section(section, value, f"{key}.")
+            check_section(section, value, f"{key}.", complete=complete)
         return
     expected, is_right = find_rule(hint)
     if not is_right(value):

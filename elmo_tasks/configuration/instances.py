@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -9,15 +10,17 @@ from hydra.utils import instantiate
 
 from elmo_tasks.configuration.check import check_constructor
 from elmo_tasks.configuration.targets import OPTIMIZERS, TARGET, check_classes, find_class
-from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.errors import UserError, quoted, shortened
 
 
 def make(node: dict[str, Any], **parts: Any) -> Any:
     """Hydra's ``instantiate``, except that an error of the constructor is raised as it is.
 
     Raises:
-        UserError: from the constructor, or if it does not take the values.
+        UserError: from the constructor, or if no class is named or it does not take the values.
     """
+    if TARGET not in node:
+        raise UserError(f"{TARGET}, the name of a class, is missing in a section with {quoted(list(node))}")
     try:
         return instantiate(node, **parts)
     except InstantiationException as error:
@@ -27,18 +30,22 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
         raise UserError(f"{node[TARGET]} does not take what the configuration gives it ({reason})") from error
 
 
-def check_nodes(cfg: dict[str, Any]) -> None:
-    """See that the classes that a task names exist and accept their values.
+def check_nodes(cfg: dict[str, Any], packages: Sequence[str]) -> None:
+    """See that the classes which a task names are there and take the values that stand beside their names.
 
     An optimizer is tried instead (:func:`elmo_tasks.assembly.check_optimizer`): torch.optim does not annotate ranges.
+
+    Args:
+        cfg: plain containers.
+        packages: that the user trusts, besides this one.
 
     Raises:
         UserError: naming the key, what it may be, and what was found.
     """
-    check_classes(cfg, cfg["packages"])
+    check_classes(cfg, packages)
     for name, node in cfg["task"].items():
         if isinstance(node, dict) and TARGET in node:
             key = f"task.{name}"
-            found = find_class(f"{key}.{TARGET}", node[TARGET], cfg["packages"])
+            found = find_class(f"{key}.{TARGET}", node[TARGET], packages)
             if not node[TARGET].startswith(f"{OPTIMIZERS}."):
                 check_constructor(key, node, found)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pkgutil import resolve_name
 from typing import Any
-
-from hydra.utils import get_object
 
 from elmo_tasks.errors import UserError, quoted
 
@@ -52,7 +51,7 @@ def find_class(key: str, target: str, packages: Sequence[str]) -> Any:
         UserError: if it does not exist, or is not one of the allowed classes.
     """
     try:
-        found = get_object(target)
+        found = resolve_name(target)
     except Exception as error:  # whatever importing it raises
         raise UserError(f"{key}={target}: there is no such class") from error
     owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load

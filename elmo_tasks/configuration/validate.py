@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from elmo_tasks.configuration.check import check_section
+from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.configuration.sections import TASKS as TASK_SECTIONS
-from elmo_tasks.configuration.sections import Configuration
+from elmo_tasks.configuration.sections import Configuration, SupervisedTask
 from elmo_tasks.configuration.targets import check_targets
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.places import CONF
@@ -43,6 +45,19 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
     if text != SHARDS:
         task["lm"]["source"] = find_text_source(cfg, text)
     return resolved
+
+
+def check_stored(config: dict[str, Any], packages: Sequence[str]) -> None:
+    """See that the configuration in the folder of a finished supervised run has values of the right types and ranges.
+
+    Another version may have written it, so that keys may be missing or unknown.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    check_section(Configuration, config, complete=False)
+    check_section(SupervisedTask, config.get("task"), "task.", complete=False)
+    check_nodes(config, packages)
 
 
 def resolve(cfg: DictConfig) -> dict[str, Any]:

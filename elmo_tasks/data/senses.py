@@ -15,6 +15,7 @@ Lemma = tuple[str, str]
 """A lemma in lower case and its part of speech: ``n``, ``v``, ``a`` or ``r``."""
 
 _POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
+_MAX_PIECE_BYTES = 1_000_000
 _SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # 5: an adjective's satellite
 
 
@@ -81,6 +82,7 @@ class _Parser:
         self.sentence: SenseSentence | None = None
         self.word: list[str] | None = None
         self.attributes: Mapping[str, str] = {}
+        self.n_fed = 0
         self.parser = expat.ParserCreate()
         self.parser.StartDoctypeDeclHandler = lambda *_: self._fail("a document type, which is not read")
         self.parser.StartElementHandler = self._start
@@ -89,8 +91,11 @@ class _Parser:
 
     def feed(self, chunk: bytes, last: bool = False) -> list[SenseSentence]:
         """The sentences that end in this part of the file."""
+        self.n_fed += len(chunk)
         try:
             self.parser.Parse(chunk, last)
+            if self.n_fed - self.parser.CurrentByteIndex > _MAX_PIECE_BYTES:  # the parser starts it again and again
+                self._fail(f"more than {_MAX_PIECE_BYTES:,} bytes without a tag; expected XML")
         except expat.ExpatError as error:
             raise UserError(f"{self.path}:{error.lineno}: not well-formed XML ({error})") from error
         except (LookupError, ValueError, TypeError) as error:  # an encoding that Python does not know, or no text has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from torch import nn
 
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import read_json
+from elmo_tasks.tensors import read_shapes
 
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
+_MAX_TOKENIZER_BYTES = 100_000_000
+_MAX_PIECES, _MAX_LAYERS = 10_000_000, 1000
 _ENDLESS = 10**9  # what tokenisers give as their limit when they have none is larger
 _BY_KERNELS = ("quantization_config", "kernel_config", "use_kernels")  # keys by which the library fetches code
 
@@ -40,6 +44,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"bilm.path={folder}: tokenizer.json is missing: it makes a fast tokeniser, and only those say which word "
             "a piece belongs to"
         )
+    _check_ids(folder / "tokenizer.json")
     for key, value in _entries(config):
         named = "implementation" in key and isinstance(value, str) and "/" in value
         if named or (key in _BY_KERNELS and value):
@@ -69,6 +74,7 @@ def load_model(folder: Path) -> Any:
         UserError: if it cannot be loaded, is no encoder or decoder by itself, or if a weight is missing, of another
             size than ``config.json`` gives, or not finite.
     """
+    _check_size(folder)
     model, info = _loaded(
         folder,
         "model",
@@ -95,6 +101,35 @@ def load_model(folder: Path) -> Any:
             raise UserError(f"bilm.path={folder}: {name!r} holds values that are not finite")
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
+
+
+def _check_ids(path: Path) -> None:
+    """See that a tokeniser's numbers are those of pieces; the library makes a table as long as the largest.
+
+    Raises:
+        UserError: naming the first that is not.
+    """
+    for key, value in _entries(read_json(path, _MAX_TOKENIZER_BYTES)):
+        if isinstance(value, int) and value > _MAX_PIECES:
+            raise UserError(f"{path}: {quoted(key)} is {quoted(value)}; expected at most {_MAX_PIECES:,} pieces")
+
+
+def _check_size(folder: Path) -> None:
+    """See that the model of ``config.json`` is about as large as its weights, before any memory is taken for it.
+
+    Raises:
+        UserError: if it has more layers than any model, or far more numbers than the files.
+    """
+    for key, value in _entries(read_json(folder / "config.json")):
+        if "layer" in key and isinstance(value, int) and value > _MAX_LAYERS:
+            raise UserError(f"{folder / 'config.json'}: {key} is {quoted(value)}; expected at most {_MAX_LAYERS:,}")
+    settings = _loaded(folder, "configuration", library().AutoConfig.from_pretrained)
+    stored = sum(math.prod(shape) for path in folder.glob("*.safetensors") for shape in read_shapes(path).values())
+    with torch.device("meta"):
+        model = _loaded(folder, "model", lambda _, **__: library().AutoModel.from_config(settings))
+    asked = sum(value.numel() for value in model.parameters())
+    if asked > 2 * stored:
+        raise UserError(f"{folder / 'config.json'} asks for {asked:,} numbers, but the weights have {stored:,}")
 
 
 def is_unused(weight: str) -> bool:
@@ -134,6 +169,8 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(part, dict):
             yield from part.items()
             waiting += part.values()
+        elif isinstance(part, list):
+            waiting += [each for each in part if isinstance(each, (dict, list))]
 
 
 def _loaded(folder: Path, what: str, load: Callable[..., Any], **settings: Any) -> Any:

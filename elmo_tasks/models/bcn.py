@@ -14,7 +14,7 @@ from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
-from elmo_tasks.values import Rate, Size
+from elmo_tasks.values import Rate, Width
 
 
 class BiattentiveClassifier(TaskModel):
@@ -40,11 +40,11 @@ class BiattentiveClassifier(TaskModel):
         elmo: Elmo,
         n_labels: int,
         embedding_dropout: Rate,
-        pre_encode: Size,
+        pre_encode: Width,
         pre_encode_dropout: Rate,
-        hidden: Size,
+        hidden: Width,
         integrator_dropout: Rate,
-        classifier: tuple[Size, Size],
+        classifier: tuple[Width, Width],
         classifier_dropout: tuple[Rate, Rate],
     ) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.gru import BiGRU
 from elmo_tasks.nn.linear import Linear, linear
-from elmo_tasks.values import Rate, Size
+from elmo_tasks.values import Rate, Size, Width
 
 _NULL_SCORE = -1.0  # of the self-attention, before training
 _CHARACTER_BOUND = 0.05  # character embeddings start between minus this and this
@@ -56,12 +56,12 @@ class Bidaf(TaskModel):
         *,
         words: WordEmbedding,
         elmo: Elmo,
-        char_dim: Size,
-        char_filters: Size,
-        char_width: Size,
+        char_dim: Width,
+        char_filters: Width,
+        char_width: Width,
         char_dropout: Rate,
-        hidden: Size,
-        linear: Size,
+        hidden: Width,
+        linear: Width,
         dropout: Rate,
         max_answer_tokens: Size,
     ) -> None:

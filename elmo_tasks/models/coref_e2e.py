@@ -20,7 +20,7 @@ from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
 from elmo_tasks.nn.spans import all_spans, best_spans, head_attention
-from elmo_tasks.values import Positive, Rate, Size
+from elmo_tasks.values import Positive, Rate, Size, Width
 
 
 @dataclass
@@ -67,14 +67,14 @@ class CorefE2E(TaskModel):
         words: WordEmbedding,
         elmo: Elmo,
         n_genres: int,
-        char_dim: Size,
-        char_filters: Size,
-        char_widths: Sequence[Size],
+        char_dim: Width,
+        char_filters: Width,
+        char_widths: Sequence[Width],
         cell: Literal["lstm", "coupled"],
-        hidden: Size,
-        ffnn: Size,
-        feature_dim: Size,
-        max_span_width: Size,
+        hidden: Width,
+        ffnn: Width,
+        feature_dim: Width,
+        max_span_width: Width,
         spans_per_word: Positive,
         max_antecedents: Size,
         dropout: Rate,

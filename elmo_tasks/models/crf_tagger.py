@@ -17,7 +17,7 @@ from elmo_tasks.nn.dropout import VariationalDropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
-from elmo_tasks.values import Rate, Size
+from elmo_tasks.values import Rate, Width
 
 
 @dataclass
@@ -48,10 +48,10 @@ class CrfTagger(TaskModel):
         words: WordEmbedding,
         elmo: Elmo,
         tags: Sequence[str],
-        char_dim: Size,
-        char_filters: Size,
-        char_width: Size,
-        hidden: Sequence[Size],
+        char_dim: Width,
+        char_filters: Width,
+        char_width: Width,
+        hidden: Sequence[Width],
         dropout: Rate,
     ) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
-from elmo_tasks.values import Rate, Size
+from elmo_tasks.values import Rate, Width
 
 
 class Esim(TaskModel):
@@ -41,7 +41,7 @@ class Esim(TaskModel):
         words: WordEmbedding,
         elmo: Elmo,
         n_labels: int,
-        hidden: Size,
+        hidden: Width,
         dropout: Rate,
         attention_dropout: Rate,
     ) -> None:

@@ -16,7 +16,7 @@ from elmo_tasks.nn.bio import best_bio_tags
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM
 from elmo_tasks.nn.linear import Linear
-from elmo_tasks.values import Rate, Size
+from elmo_tasks.values import Depth, Rate, Width
 
 
 @dataclass
@@ -48,9 +48,9 @@ class SrlLstm(TaskModel):
         words: WordEmbedding,
         elmo: Elmo,
         tags: Sequence[str],
-        indicator_dim: Size,
-        hidden: Size,
-        n_layers: Size,
+        indicator_dim: Width,
+        hidden: Width,
+        n_layers: Depth,
         dropout: Rate,
     ) -> None:
         super().__init__()

@@ -10,12 +10,12 @@ import torch
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.data.windows import LmBatch
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.pretraining.pack import Pack
 from elmo_tasks.pretraining.settings import SIZES
-from elmo_tasks.pretraining.state import load_state
+from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.step import view_as_parameters
 from elmo_tasks.pretraining.windows import heldout_windows
 from elmo_tasks.training.initial_weights import VOCABULARY, read_initial_weights, write_bilm, write_vocabulary
@@ -59,11 +59,14 @@ def export_state(out: Path, folder: Path) -> str:
     """
     tensors, about = load_state(out)
     vocabulary = LmVocabulary.read(out / "bilm" / VOCABULARY)
-    bilm = BiLM(SIZES[about["identity"]["size"]])
+    size, weights = about["identity"].get("size"), tensors.get("weights", torch.empty(0))
+    if not isinstance(size, str) or size not in SIZES:
+        raise UserError(f"{out / INDEX}: size must be one of {', '.join(SIZES)}, found {quoted(size)}")
+    bilm = BiLM(SIZES[size])
     model = LanguageModel(bilm=bilm, vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
-    if len(tensors["weights"]) != sum(p.numel() for p in model.parameters()):
+    if weights.shape != (sum(p.numel() for p in model.parameters()),) or not weights.is_floating_point():
         raise UserError(f"{out}: the words in bilm/{VOCABULARY} are not those of the state's softmax")
-    view_as_parameters(tensors["weights"], model)
+    view_as_parameters(weights, model)
     return export(model, vocabulary, folder)
 
 

@@ -23,18 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.data.corpus import LmVocabulary, read_sentences
-from elmo_tasks.errors import UserError
-from elmo_tasks.files import write_bytes
+from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.files import MAX_JSON_BYTES, parse_json, read_bytes, write_bytes
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.pretraining.header import FORMAT, HEADER, SPLITS, Header
 
 Ids = NDArray[np.int32]
 
 BEGIN, END = 0, 1
 """Ids of the sentence marks."""
 
-SPLITS = ("train", "heldout")
-HEADER = "pack.json"
-_FORMAT = 1
+_MAX_BYTES = 100_000_000  # of a file and of what it holds: twelve million ids are 72 million bytes at most
 _RARE = 65_535  # stands for an id that 16 bits cannot hold
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 1, "pb": 1}]
 
@@ -105,7 +104,7 @@ def write_pack(folder: Path, paths: Mapping[str, Sequence[Path]], tokens_a_file:
                 content = _compress(symbols[start : start + tokens_a_file])
                 files[names[-1]] = _write(folder / names[-1], content)
             shards[split].append(names)
-    header = {"format": _FORMAT, "words": len(words), "shards": shards, "files": files}
+    header = {"format": FORMAT, "words": len(words), "shards": shards, "files": files}
     _write(folder / HEADER, (json.dumps(header, indent=1) + "\n").encode())
     return read_pack(folder)
 
@@ -117,22 +116,14 @@ def read_pack(folder: Path) -> Pack:
         UserError: naming the file that is missing, truncated or damaged, or the id that no word has.
     """
     path = folder / HEADER
-    try:
-        raw = path.read_bytes()
-        header = json.loads(raw)
-        if header["format"] != _FORMAT:
-            raise UserError(f"{path}: format {header['format']!r}, but this version reads format {_FORMAT}")
-        files, n_words, named = dict(header["files"]), int(header["words"]), dict(header["shards"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the header of a pack ({error})") from error
-    words = _read(folder, "words.xz", files).decode().split("\n")
-    if len(words) != n_words or words[:2] != [BEGIN_SENTENCE, END_SENTENCE]:
-        raise UserError(f"{folder / 'words.xz'}: expected the sentence marks and {n_words - 2:,} words")
+    raw = read_bytes(path, MAX_JSON_BYTES)
+    header = Header.of(parse_json(raw, path), path)
+    words = _words(_read(folder, "words.xz", header.files), folder / "words.xz", header.n_words)
     shards: dict[str, list[Ids]] = {split: [] for split in SPLITS}
     all_ends: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}
     for split in SPLITS:
-        for names in named[split]:
-            parts = [_decompress(_read(folder, name, files), folder / name, n_words) for name in names]
+        for names in header.shards[split]:
+            parts = [_decompress(_read(folder, name, header.files), folder / name, len(words)) for name in names]
             symbols = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
             ends = np.flatnonzero(symbols == 0)
             if len(symbols) and (not len(ends) or ends[-1] != len(symbols) - 1):
@@ -141,6 +132,8 @@ def read_pack(folder: Path) -> Pack:
             symbols[ends] = END
             shards[split].append(symbols)
             all_ends[split].append(ends)
+        if not any(map(len, shards[split])):
+            raise UserError(f"{path}: a pack without {split} text")
     return Pack(words, shards, all_ends, hashlib.sha256(raw).hexdigest()[:16])
 
 
@@ -172,18 +165,31 @@ def _compress(symbols: NDArray[np.int64]) -> bytes:
     return lzma.compress(head + main.tobytes() + halves.tobytes(), filters=_FILTERS)
 
 
+def _words(content: bytes, path: Path, n_words: int) -> list[str]:
+    try:
+        words = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 ({error.reason})") from error
+    if len(set(words)) != n_words or len(words) != n_words or words[:2] != [BEGIN_SENTENCE, END_SENTENCE]:
+        raise UserError(f"{path}: expected the sentence marks and {n_words - 2:,} different words")
+    return words
+
+
 def _decompress(content: bytes, path: Path, n_words: int) -> Ids:
+    if len(content) < 8 or len(content) % 2:
+        raise UserError(f"{path}: damaged: {len(content):,} bytes are not a count and numbers of 16 bits")
     n_main = int(np.frombuffer(content[:8], dtype="<u8")[0])
     numbers = np.frombuffer(content[8:], dtype="<u2")
     symbols = numbers[:n_main].astype(np.int32)
     places = np.flatnonzero(symbols == _RARE)
     if len(numbers) != n_main + 2 * len(places):
         raise UserError(f"{path}: damaged: the ids of {len(places):,} rare words are not those that it holds")
-    upper, lower = numbers[n_main:].astype(np.int32).reshape(2, -1)
-    symbols[places] = (upper << 16) | lower
-    if int(symbols.max(initial=0)) > n_words:
-        found = int(symbols.max()) - 1
-        raise UserError(f"{path}: does not fit its vocabulary: id {found:,}, but words.xz has {n_words:,} words")
+    upper, lower = numbers[n_main:].astype(np.uint32).reshape(2, -1)
+    rare = (upper << 16) | lower
+    largest = max(int(rare.max(initial=0)), int(np.delete(symbols, places).max(initial=0)))
+    if largest > n_words:
+        raise UserError(f"{path}: does not fit its vocabulary: id {largest - 1:,}, but words.xz has {n_words:,} words")
+    symbols[places] = rare
     return symbols
 
 
@@ -195,16 +201,22 @@ def _write(path: Path, content: bytes) -> dict[str, Any]:
 
 def _read(folder: Path, name: str, files: Mapping[str, Any]) -> bytes:
     path = folder / name
+    if name not in files:
+        raise UserError(f"{folder / HEADER}: files has no {quoted(name)}")
+    n_bytes, digest = files[name]["bytes"], files[name]["sha256"]
+    content = read_bytes(path, _MAX_BYTES)
+    if len(content) != n_bytes:
+        raise UserError(f"{path}: truncated or another file: {len(content):,} bytes, expected {n_bytes:,}")
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise UserError(f"{path}: damaged: its contents do not have the digest in {HEADER}")
     try:
-        content = path.read_bytes()
-        n_bytes, digest = files[name]["bytes"], files[name]["sha256"]
-        if len(content) != n_bytes:
-            raise UserError(f"{path}: truncated or another file: {len(content):,} bytes, expected {n_bytes:,}")
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise UserError(f"{path}: damaged: its contents do not have the digest in {HEADER}")
-        return lzma.decompress(content)
-    except (OSError, KeyError, lzma.LZMAError) as error:
+        reader = lzma.LZMADecompressor()
+        found = reader.decompress(content, _MAX_BYTES)
+    except lzma.LZMAError as error:
         raise UserError(f"{path}: cannot be read ({error})") from error
+    if not reader.eof:
+        raise UserError(f"{path}: truncated, or more than {_MAX_BYTES:,} bytes")
+    return found
 
 
 def sentence_table(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

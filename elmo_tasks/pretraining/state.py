@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
-from elmo_tasks.errors import UserError
-from elmo_tasks.files import write_json
-from elmo_tasks.tensors import write_tensors
+from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.files import check_object, read_object, sha256, write_json
+from elmo_tasks.tensors import read_tensors, write_tensors
 
 INDEX = "state.json"
 _FORMAT = 1
+_ABOUT: dict[str, type | tuple[type, ...]] = {
+    "updates": int,
+    "epoch": (int, float),
+    "seconds": (int, float),
+    "curve": list,
+    "identity": dict,
+}
 _HEADER_BYTES = 20_000  # bound of a safetensors file's own header here
 
 
@@ -38,7 +42,7 @@ def save_state(folder: Path, tensors: Mapping[str, Tensor], about: Mapping[str, 
     for pieces in _in_files(tensors, max_bytes):
         path = folder / f"state-{about['updates']:08}-{len(files):03}.safetensors"
         write_tensors(path, pieces, "the state")
-        files[path.name] = _digest(path)
+        files[path.name] = sha256(path)
     shapes = {name: list(value.shape) for name, value in tensors.items()}
     content = {"format": _FORMAT, "about": dict(about), "shapes": shapes, "files": files}
     write_json(folder / INDEX, content, remedy="choose another --out")
@@ -54,20 +58,40 @@ def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         UserError: if a file is missing, damaged or of another state.
     """
     index = folder / INDEX
-    try:
-        content = json.loads(index.read_text("utf-8"))
-        if content["format"] != _FORMAT:
-            raise UserError(f"{index}: format {content['format']!r}, but this version reads format {_FORMAT}")
-        pieces: dict[str, list[Tensor]] = {name: [] for name in content["shapes"]}
-        for name, digest in content["files"].items():
-            if _digest(folder / name) != digest:
-                raise UserError(f"{folder / name}: damaged or of another state than {INDEX} says")
-            for key, value in sorted(load_file(folder / name).items()):
-                pieces[key.rpartition("@")[0]].append(value)
-        tensors = {name: torch.cat(pieces[name]).view(shape) for name, shape in content["shapes"].items()}
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"{index}: no state that can be read ({error})") from error
-    return tensors, content["about"]
+    content = read_object(index, {"format": int, "about": dict, "shapes": dict, "files": dict})
+    if content["format"] != _FORMAT:
+        raise UserError(f"{index}: format {content['format']}, but this version reads format {_FORMAT}")
+    about = check_object(content["about"], f"{index}: about", _ABOUT)
+    for name in ("updates", "epoch", "seconds"):
+        if not 0 <= about[name] < math.inf:
+            raise UserError(f"{index}: about: {name} must be at least 0, found {about[name]}")
+    pieces: dict[str, list[Tensor]] = {name: [] for name in content["shapes"]}
+    for name, digest in content["files"].items():
+        path = folder / name
+        if name != path.name:
+            raise UserError(f"{index}: {quoted(name)} is not the name of a file beside it")
+        found = read_tensors(path)
+        if sha256(path) != digest:
+            raise UserError(f"{path}: damaged or of another state than {INDEX} says")
+        for key, value in sorted(found.items()):
+            if (whole := key.rpartition("@")[0]) not in pieces:
+                raise UserError(f"{path}: {quoted(key)} is in no tensor of {INDEX}")
+            pieces[whole].append(value)
+    tensors = {name: _joined(pieces[name], shape, index, name) for name, shape in content["shapes"].items()}
+    return tensors, about
+
+
+def _joined(pieces: list[Tensor], shape: Any, index: Path, name: str) -> Tensor:
+    """The pieces of a tensor as one.
+
+    Raises:
+        UserError: if they are not those of its shape.
+    """
+    n_elements = sum(piece.numel() for piece in pieces)
+    is_shape = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if not pieces or not is_shape or n_elements != math.prod(shape):
+        raise UserError(f"{index}: {quoted(name)} must have {quoted(shape)} elements, found {n_elements:,}")
+    return torch.cat([piece.flatten() for piece in pieces]).view(shape)
 
 
 def _in_files(tensors: Mapping[str, Tensor], max_bytes: int | None) -> list[dict[str, Tensor]]:
@@ -85,11 +109,3 @@ def _in_files(tensors: Mapping[str, Tensor], max_bytes: int | None) -> list[dict
             room -= piece.numel() * piece.element_size()
             rest, number = rest[len(piece) :], number + 1
     return files
-
-
-def _digest(path: Path) -> str:
-    sha = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            sha.update(chunk)
-    return sha.hexdigest()

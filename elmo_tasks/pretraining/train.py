@@ -171,10 +171,11 @@ class Training:
         tensors, about = load_state(self.out)
         check_same(self.identity, about["identity"], str(self.out / INDEX))
         for name, value in self._tensors().items():
-            if tensors[name].shape != value.shape:
+            found = tensors.get(name)
+            if found is None or found.shape != value.shape or found.dtype != value.dtype:
                 raise UserError(f"{self.out / INDEX}: the state of another training: {name} has another size")
             if not name.startswith("rng"):
-                value.copy_(tensors[name])
+                value.copy_(found)
         torch.set_rng_state(tensors["rng"])
         if "rng_cuda" in tensors:
             torch.cuda.set_rng_state(tensors["rng_cuda"], self.step.device)

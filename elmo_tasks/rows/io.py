@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json as parse_json
 
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.files import write_json
+from elmo_tasks.files import read_bytes, write_json
 from elmo_tasks.rows.schema import SCHEMA, FailedRow, Row
 
 MAX_BYTES = 64 * 2**20
@@ -60,13 +60,7 @@ def read_row(path: Path) -> AnyRow:
     Raises:
         UserError: if the file is no row of this schema (see :func:`from_text`).
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError(f"{path}: not a row, which has at most {MAX_BYTES:,} bytes; move it out of the folder")
-        content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-    row = from_text(content, str(path))
+    row = from_text(read_bytes(path, MAX_BYTES), str(path))
     if row.run_id != path.stem:
         raise UserError(f"{path}: run_id must be the file's name, found {row.run_id}")
     return row

@@ -12,7 +12,6 @@ everything is written to ``runs/ID.partial``. If the process is killed, the earl
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -131,18 +130,3 @@ def write_model(folder: Path, run_id: str, cfg: dict[str, Any], bilm: Bilm | Non
     write_json(folder / RUN, about, remedy)
     write_json(folder / CONFIG, cfg, remedy)
     write_json(folder / FITTED, fitted.to_json(), remedy)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object in the folder of a run.
-
-    Raises:
-        UserError: if there is none.
-    """
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not readable as JSON; expected the folder of a finished run") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
-    return content

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.files import read_object
 
 _PAUSE = 1.0  # seconds between two tries
 
@@ -50,8 +51,7 @@ def owned(path: Path, *, wait: bool) -> Iterator[None]:
         time.sleep(_PAUSE)
     try:
         file.truncate(0)
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}))
+        file.write(json.dumps(_about_this_process()))
         file.flush()
         yield
     finally:
@@ -87,9 +87,16 @@ def _replaced(file: TextIO, path: Path) -> bool:
     return (own.st_dev, own.st_ino) != (found.st_dev, found.st_ino)
 
 
+def _about_this_process() -> dict[str, Any]:
+    about = {"host": socket.gethostname(), "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    job = os.environ.get("SLURM_JOB_ID")
+    return about if job is None else {**about, "job": job}
+
+
 def _owner(path: Path) -> str:
     try:
-        owner = json.loads(path.read_text("utf-8"))
-        return f"process {owner['pid']} on {owner['host']}, since {owner['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
+        owner = read_object(path, {"host": str, "pid": int, "since": str})
+    except UserError:  # it has only now been made
         return "another process"
+    job = f"Slurm job {shortened(str(owner['job']), 40)}, " if "job" in owner else ""
+    return f"{job}process {owner['pid']} on {shortened(owner['host'], 60)}, since {shortened(owner['since'], 40)}"

@@ -43,7 +43,7 @@ def run(config: DictConfig) -> float:
         UserError: for errors that the user can fix.
     """
     cfg = validate(config)
-    check_nodes(cfg)
+    check_nodes(cfg, cfg["packages"])
     prepare_process(cfg)
     kind = build_run(cfg)
     if kind.rank == 0 and (note := budget_note(cfg["trainer"])):

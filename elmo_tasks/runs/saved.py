@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from elmo_tasks.assembly import build_bilm, build_elmo, build_model, build_store, choose_device, make, read_weights
-from elmo_tasks.configuration.targets import check_classes
+import torch
+
+from elmo_tasks.assembly import (
+    build_bilm,
+    build_elmo,
+    build_model,
+    build_store,
+    check_sizes,
+    choose_device,
+    make,
+    read_weights,
+)
+from elmo_tasks.configuration.validate import check_stored
 from elmo_tasks.data.fitted import FittedData
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.encoders.base import Encoder
-from elmo_tasks.errors import UserError
-from elmo_tasks.files import sha256
+from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.files import check_object, read_json, read_object, sha256
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS, read_json
+from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.store.store import Store
+
+_SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
+_TASK = {"name": str, "reader": dict, "model": dict, "metric": dict, "training": dict}
 
 
 @dataclass(frozen=True)
@@ -54,15 +70,20 @@ def read_model(folder: Path, *, bilm_path: str | None = None, packages: Sequence
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; expected that of a finished run")
-    about, config = read_json(folder / RUN), read_json(folder / CONFIG)
-    check_classes(config, packages)
+    about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
+    config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))
+    task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
+    check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     path = folder / WEIGHTS
-    if not path.is_file() or sha256(path) != about.get("weights"):
-        raise UserError(f"{path}: not the weights of run {about.get('run_id')}")
+    if not path.is_file() or sha256(path) != about["weights"]:
+        raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
     try:
+        check_stored(config, packages)
         return _build(folder, about, config, bilm_path)
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{folder / CONFIG}: not the configuration of a run ({error})") from error
+    except UserError as error:
+        raise error if str(folder) in str(error) else UserError(f"{folder / CONFIG}: {error}") from error
+    except KeyError as error:
+        raise UserError(f"{folder / CONFIG}: {error} is missing; expected the configuration of a run") from error
 
 
 def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_path: str | None) -> SavedRun:
@@ -71,13 +92,31 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
     encoder = build_bilm(config)
     found, expected = None if encoder is None else encoder.digest, (about["bilm"] or {}).get("digest")
     if found != expected:
-        raise UserError(f"{folder}: the run has biLM {expected}, but bilm.path={config['bilm']['path']} holds {found}")
-    try:
-        fitted = FittedData.restore(make(config["task"]["reader"]), read_json(folder / FITTED))
-    except UserError as error:
-        raise UserError(f"{folder / FITTED}: {error}") from error
+        said = f"the run has biLM {quoted(expected)}, but bilm.path={config['bilm']['path']} holds {found}"
+        raise UserError(f"{folder}: {said}")
+    fitted = read_fitted(make(config["task"]["reader"]), folder / FITTED)
+    make(config["task"]["metric"])
+    with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the file
+        check_sizes(build_model(config, fitted, build_elmo(config, encoder)), folder / WEIGHTS)
     model = build_model(config, fitted, build_elmo(config, encoder))
     read_weights(model, folder / WEIGHTS)
     device = choose_device(config)
     model.to(device).eval()
     return SavedRun(about["run_id"], config, fitted, model, encoder, build_store(config, encoder), device)
+
+
+def read_fitted(reader: Reader[Any], path: Path) -> FittedData:
+    """What a run has kept of its training data.
+
+    Args:
+        reader: of the run's task and settings, not fitted.
+        path: of the file.
+
+    Raises:
+        UserError: naming the file, if it is damaged or of another task.
+    """
+    state = read_json(path)
+    try:
+        return FittedData.restore(reader, state)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import read_json
 from elmo_tasks.store.locks import last_used, nobody_uses
 from elmo_tasks.store.shard import VERSION, BadShardError, count_rows, verify_shard
 
@@ -138,7 +138,7 @@ def _kept(folder: Path) -> Kept:
 
 def _about(path: Path) -> dict[str, object]:
     try:
-        about = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        about = read_json(path)
+    except UserError:
         return {}
     return about if isinstance(about, dict) else {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
+from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError, end_quietly
 from elmo_tasks.render.output import write
 from elmo_tasks.rows.collection import Rows, read_rows
@@ -21,14 +21,12 @@ from elmo_tasks.tables.settings import NO_ROOT
 
 def main(*declarations: Declaration) -> None:
     """The command line of a declaration's file."""
+    interrupts.install()
     try:
         status = execute(declarations, read_request(sys.argv[1:], Path(sys.argv[0]).stem))
     except BrokenPipeError:
         end_quietly()
         status = 0
-    except KeyboardInterrupt:
-        print("stopped; finished runs are kept, and the same command does what is left", file=sys.stderr)
-        status = 128 + signal.SIGINT
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
     sys.exit(status)

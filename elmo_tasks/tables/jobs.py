@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
@@ -10,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
+from elmo_tasks import interrupts
 from elmo_tasks.tables.plan import Job
 
 PROGRAM = (sys.executable, "-m", "elmo_tasks.cli.run")
@@ -46,8 +45,10 @@ def run_jobs(
     """
     waiting, running, failed = list(jobs), list[_Running](), list[Job]()
     logs.mkdir(parents=True, exist_ok=True)
-    with _children_end_with_us(running):
+    with interrupts.deferred(), _ending(running):
         while waiting or running:
+            if interrupts.received() is not None:  # looked at here, where every process that was started is known
+                interrupts.end("the runs save their state")
             while waiting and len(running) < at_a_time and not (waiting[0].ensemble and _training(running)):
                 running.append(_start(waiting.pop(0), logs, extra, launcher))
             time.sleep(_PAUSE)
@@ -83,15 +84,8 @@ def _report(one: _Running, *, done: int, n: int) -> None:
 
 
 @contextmanager
-def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
-    """End the running processes, then this one, on SIGTERM and Ctrl-C."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        name = signal.Signals(number).name
-        print(f"{name}: the runs save their state; give the same command again to go on", file=sys.stderr, flush=True)
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+def _ending(running: list[_Running]) -> Iterator[None]:
+    """At the end, whatever it is, the processes that are still running are told to save their state and end."""
     try:
         yield
     finally:
@@ -99,5 +93,3 @@ def _children_end_with_us(running: list[_Running]) -> Iterator[None]:
             one.process.terminate()
         for one in running:
             one.process.wait()
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.bilm.model import BiLM, bundled_folder
-from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_text
@@ -73,7 +73,8 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
     except UserError as error:
         raise UserError(str(error).replace("bilm.path=", "task.lm.init=")) from error
     if bilm.options != options:
-        raise UserError(f"task.lm.init={where} holds {bilm.options}, but the sizes to train (bilm=...) are {options}")
+        theirs, ours = differing(bilm.options, options)
+        raise UserError(f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}")
     weights = {f"bilm.{name}": value for name, value in bilm.state_dict().items()}
     folder = bundled_folder(where) or Path(where)
     softmax = folder / SOFTMAX

@@ -71,8 +71,8 @@ def attack_processes(numbers: dict[str, int], only: set[str]) -> int:
     for name in SCENARIOS:
         n_kills = round(numbers["kills"] * SHARES[name] / 100) if name in only else 0
         at_once = AT_ONCE if name != "table" else 1
-        for done in range(0, n_kills, at_once):
-            kill(name, reference(name), fresh(folder), min(at_once, n_kills - done), rng, attacks)
+        while (left := n_kills - attacks.counts[f"kill: {name}"]) > 0:
+            kill(name, reference(name), fresh(folder), min(at_once, left), rng, attacks)
         if n_kills:
             _tell(attacks)
     names = [name for name in ("training", "LM", "sweep") if name in only]

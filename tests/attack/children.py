@@ -68,6 +68,7 @@ def _become(run: Callable[[], None], log: Path) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(file, 1)
         os.dup2(file, 2)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))  # a test's are captured
         os.chdir(REPO)
         run()
         status = 0

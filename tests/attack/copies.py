@@ -3,20 +3,24 @@
 import random
 import resource
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import MAX_SENTENCE, UserError
 
-from .damage import damaged, damaged_json
+from .damage import N_REPLACEMENTS, damaged, damaged_json, replaced
 from .inputs import INPUTS
 
-MAX_MESSAGE = 300
-MAX_SECONDS = 15.0
+MAX_SECONDS = 15
 MAX_BYTES = 300e6
+PERIOD = 25
+"""Of so many copies the first ones are replaced by something that is no such file."""
 
 
 @dataclass
@@ -40,9 +44,7 @@ def attack(kind: str, seeds: range) -> Outcome:
             rng = random.Random(f"{kind}-{seed}")
             copy = Path(parent) / "copy"
             shutil.copytree(original, copy)
-            path = copy / rng.choice(names)
-            change = damaged_json if chosen.is_json else damaged
-            path.write_bytes(change(path.read_bytes(), rng))
+            _damage(copy / rng.choice(names), seed % PERIOD, rng)
             result = _read(kind, copy)
             outcome.counts["defect" if result not in ("refused", "read") else result] += 1
             if result not in ("refused", "read"):
@@ -51,11 +53,20 @@ def attack(kind: str, seeds: range) -> Outcome:
     return outcome
 
 
+def _damage(path: Path, k: int, rng: random.Random) -> None:
+    if k < N_REPLACEMENTS:
+        replaced(path, k)
+        return
+    change = damaged_json if path.suffix == ".json" else damaged
+    path.write_bytes(change(path.read_bytes(), rng))
+
+
 def _read(kind: str, folder: Path) -> str:
     """``refused``, ``read``, or what is wrong."""
     start, memory = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        INPUTS[kind].read(folder)
+        with limits(4 * MAX_SECONDS, 4 * 2**30):
+            INPUTS[kind].read(folder)
         result = "read"
     except UserError as error:
         result = _judge(str(error), folder)
@@ -70,10 +81,32 @@ def _read(kind: str, folder: Path) -> str:
     return result
 
 
+@contextmanager
+def limits(seconds: int, n_bytes: int) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer, and MemoryError in what asks for so many bytes more."""
+
+    def end(number: int, frame: object) -> None:
+        raise TimeoutError(f"still reading after {seconds} seconds")
+
+    there = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    resource.setrlimit(resource.RLIMIT_AS, (there + n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _judge(message: str, folder: Path) -> str:
     """Whether a refusal is one short sentence that names the file."""
-    if len(message) - message.count(str(folder)) * len(str(folder)) > MAX_MESSAGE:
+    if str(folder) not in message:
+        return f"a message without the file: {message[:400]}"
+    if len(message) - message.count(str(folder)) * len(str(folder)) > MAX_SENTENCE:
         return f"a message of {len(message)} characters: {message[:400]}"
-    if "\n" in message:
+    if not message.isprintable():
         return f"a message of several lines: {message}"
     return "refused"

@@ -1,7 +1,8 @@
-"""Seeded damage to a file's bytes, and to JSON by its structure."""
+"""Seeded damage to a file's bytes, to JSON by its structure, and what may stand in a file's place."""
 
 import json
 import random
+from pathlib import Path
 
 TOKENS = [
     *[b"\0", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\r\n", b"\r", b"\n\n", b"\t", b"\t\t", b" "],
@@ -31,6 +32,25 @@ TOKENS = [
     *[b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"x" * 2000, b"(" * 2000, b"[" * 2000, b"word " * 500],
 ]
 VALUES = [None, True, False, 0, -1, 1.5, 10**9, 10**30, 1e308, "", "x", "x" * 1000, "\ud800", [], {}, [[]], [1, "a"]]
+
+
+def replaced(path: Path, k: int) -> None:
+    """What stands in a file's place without being one, or holds far too much: the k-th of ``N_REPLACEMENTS``."""
+    path.unlink()
+    match k:
+        case 0:
+            return  # it is missing
+        case 1:
+            path.mkdir()
+        case 2:
+            path.symlink_to("/dev/zero")
+        case 3:
+            path.write_bytes(b"[" * 1_000_000)
+        case 4:
+            path.write_bytes(b"x" * 30_000_000)
+
+
+N_REPLACEMENTS = 5
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:

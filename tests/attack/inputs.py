@@ -1,4 +1,7 @@
-"""Every kind of input: how a whole one is made, which of its files are damaged, and how it is read."""
+"""Every kind of input: how a whole one is made, which of its files are damaged, and how it is read.
+
+Kinds of one file or two are here, whole folders in :mod:`folders`.
+"""
 
 import bz2
 import gzip
@@ -6,7 +9,6 @@ import json
 import lzma
 import runpy
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ import torch
 from safetensors.torch import save_file
 
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.corpus import LmVocabulary, read_lists
 from elmo_tasks.data.fitted import FittedData
@@ -28,38 +29,16 @@ from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.encoders.parameters import read_parameters
-from elmo_tasks.files import read_json
 from elmo_tasks.nn.words import Vocabulary, WordVectors
 from elmo_tasks.rows.io import read_row
+from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.store.store import LayerStore
 from elmo_tasks.tensors import read_tensors
 from elmo_tasks.training.checkpoint import TensorsAndJson
 from elmo_tasks.training.initial_weights import check_shapes
 
-SAMPLE = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample"
-TINY = BiLMOptions(filters=((1, 4), (2, 8), (3, 8)), character_dim=4, n_highway=1, dim=12, projection_dim=6)
-SENTENCES = [["a", "b"], ["c", "a", "longer", "one"], ["d"]]
-
-
-@dataclass
-class Input:
-    """A kind of input.
-
-    Attributes:
-        make: writes a whole one into an empty folder and gives the files that may be damaged.
-        read: reads it from the folder; raises UserError, or gives what it has read.
-        is_json: whether it is damaged by its structure too.
-    """
-
-    make: Callable[[Path], list[Path]]
-    read: Callable[[Path], Any]
-    is_json: bool = False
-
-
-def some(source: Path, n_bytes: int = 6000) -> bytes:
-    """The beginning of a file of the sample, whole lines."""
-    content = source.read_bytes()
-    return content if len(content) <= n_bytes else content[: content.rfind(b"\n", 0, n_bytes) + 1]
+from .folders import FOLDERS
+from .kind import SAMPLE, SENTENCES, Input, some, tiny_bilm
 
 
 def file_of(name: str, content: Callable[[], bytes]) -> Callable[[Path], list[Path]]:
@@ -83,8 +62,8 @@ def whole(reader: Callable[[], Reader[Any]], name: str, split: str = "train") ->
     return read
 
 
-def reader_input(reader: Callable[[], Reader[Any]], content: Callable[[], bytes], **options: Any) -> Input:
-    return Input(file_of("data", content), whole(reader, "data"), **options)
+def reader_input(reader: Callable[[], Reader[Any]], content: Callable[[], bytes], name: str = "data") -> Input:
+    return Input(file_of(name, content), whole(reader, name))
 
 
 def documents(source: Path, n: int = 2) -> bytes:
@@ -137,11 +116,6 @@ def read_vectors(folder: Path) -> Any:
     found = words.lookup(["the", "of", "nothing"])
     words.refuse_none_found(found)
     return found, words.nearest("the", 2)
-
-
-def tiny_bilm() -> BiLM:
-    torch.manual_seed(1)
-    return BiLM(TINY).eval().requires_grad_(False)
 
 
 def make_bilm(folder: Path) -> list[Path]:
@@ -220,9 +194,8 @@ def make_row(folder: Path) -> list[Path]:
     return [path]
 
 
-def read_only_row(folder: Path) -> Any:
-    (path,) = folder.iterdir()
-    return read_row(path)
+def read_the_row(folder: Path) -> Any:
+    return read_row(folder / f"{row()['run_id']}.json")
 
 
 INPUTS: dict[str, Input] = {
@@ -230,7 +203,7 @@ INPUTS: dict[str, Input] = {
     "nsmc": reader_input(NsmcReader, lambda: some(SAMPLE / "nsmc" / "ratings_dev.txt")),
     "ner": reader_input(NerReader, lambda: some(SAMPLE / "conll2003" / "eng.testa")),
     "snli": reader_input(SnliReader, lambda: some(SAMPLE / "snli" / "snli_1.0_dev.jsonl")),
-    "squad": reader_input(lambda: SquadReader(max_tokens=1000), squad, is_json=True),
+    "squad": reader_input(lambda: SquadReader(max_tokens=1000), squad, "data.json"),
     "srl": reader_input(lambda: SrlReader(max_training_tokens=100), lambda: documents(SAMPLE / "srl" / "dev.conll")),
     "coref": reader_input(
         lambda: CorefReader(max_training_sentences=50), lambda: documents(SAMPLE / "coref" / "dev.conll")
@@ -247,14 +220,13 @@ INPUTS: dict[str, Input] = {
         lambda folder: LmVocabulary.read(folder / "vocabulary.txt"),
     ),
     "vectors": Input(make_vectors, read_vectors),
-    "options": Input(make_bilm, BiLM.load, is_json=True),
+    "options": Input(make_bilm, BiLM.load),
     "weights": Input(make_weights, BiLM.load),
     "store": Input(make_store, read_store),
     "model": Input(make_model, read_model),
     "parameters": Input(make_model, read_cove),
     "state": Input(make_state, lambda folder: TensorsAndJson().load_checkpoint(folder / "state.safetensors")),
-    "fitted": Input(
-        make_fitted, lambda folder: FittedData.restore(NerReader(), read_json(folder / "fitted.json")), is_json=True
-    ),
-    "row": Input(make_row, read_only_row, is_json=True),
+    "fitted": Input(make_fitted, lambda folder: read_fitted(NerReader(), folder / "fitted.json")),
+    "row": Input(make_row, read_the_row),
+    **FOLDERS,
 }

@@ -68,13 +68,17 @@ def _succeed(child: Child) -> None:
 
 
 def kill(name: str, reference: Reference, folder: Path, n_kills: int, rng: random.Random, attacks: Attacks) -> None:
-    """Kill a run some times, each time it goes on, then let it end; what it leaves must be the undisturbed."""
+    """Kill a run some times, each time it goes on, then let it end; what it leaves must be the undisturbed.
+
+    Only kills that hit a running process count.
+    """
     scenario = reference.scenario
     prepared(scenario, folder)
     problem = ""
     for _ in range(n_kills):
         child = Child(lambda: scenario.run(folder), folder / "log.txt")
-        child.wait(rng.uniform(0.02, 1.0) * reference.seconds)
+        if child.wait(rng.uniform(0.02, 1.0) * reference.seconds) is not None:
+            break  # it has ended: nothing is left to kill
         child.signal(signal.SIGKILL, group=name != "table" or rng.random() < 0.5)
         child.wait(30)
         attacks.counts[f"kill: {name}"] += 1

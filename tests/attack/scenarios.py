@@ -17,7 +17,7 @@ from elmo_tasks.rows import io
 from elmo_tasks.store import store
 from elmo_tasks.tables import Column, Line, Table, main
 
-from .inputs import SAMPLE, tiny_bilm
+from .kind import SAMPLE, tiny_bilm
 
 Outcome = dict[str, Any]
 

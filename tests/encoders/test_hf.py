@@ -221,10 +221,25 @@ def test_a_damaged_folder_gives_a_one_sentence_error(changed):
         HuggingFace.load(folder)
     folder = changed()
     (folder / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(UserError, match=r"the model cannot be loaded"):
+    with pytest.raises(UserError, match=r"model\.safetensors: damaged or not a safetensors file"):
         HuggingFace.load(folder)
-    with pytest.raises(UserError, match=r"the (model|tokeniser) cannot be loaded"):
+    with pytest.raises(UserError, match=r"the (configuration|tokeniser) cannot be loaded"):
         HuggingFace.load(changed(config={"model_type": "no such model"}))
+
+
+def test_sizes_are_bounded_before_memory_is_taken(changed):
+    with pytest.raises(UserError, match=r"config\.json: num_hidden_layers is 1000000; expected at most 1,000"):
+        HuggingFace.load(changed(config={"num_hidden_layers": 10**6}))
+    with pytest.raises(UserError, match=r"config\.json asks for [\d,]+ numbers, but the weights have [\d,]+$"):
+        HuggingFace.load(changed(config={"vocab_size": 10**9}))
+    folder = changed()
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["[UNK]"] = 10**9
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(
+        UserError, match=r"tokenizer\.json: '\[UNK\]' is 1000000000; expected at most 10,000,000 pieces"
+    ):
+        HuggingFace.load(folder)
 
 
 def test_weights_that_do_not_fit_are_refused_with_both_sizes(changed):

@@ -129,6 +129,40 @@ def test_weights_of_another_run_are_refused(finished: Finished, tmp_path: Path) 
         load_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            ("task", "model", "char_filters"),
+            10**9,
+            r"config\.json: task\.model\.char_filters must be a whole number from",
+        ),
+        (("task", "model", "hidden"), [90_000, 90_000], r"weights of another size"),
+        (("task", "model", "dropout"), "x", r"config\.json: task\.model\.dropout must be a number in"),
+        (("task", "metric", "_target_"), "os.system", r"config\.json: task\.metric\._target_ must be a class below"),
+        (("task", "training", "batch_size"), None, r"config\.json: task\.training\.batch_size must be a whole number"),
+        (("elmo", "placement"), "above", r"config\.json: elmo\.placement must be one of"),
+        (("packages",), ["os"], None),
+    ],
+)
+def test_a_damaged_configuration_is_named_and_no_memory_is_taken_for_it(
+    finished: Finished, tmp_path: Path, key: tuple[str, ...], value: object, message: str | None
+) -> None:
+    shutil.copytree(finished("ner"), tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    node = config
+    for part in key[:-1]:
+        node = node[part]
+    node[key[-1]] = value
+    path.write_text(json.dumps(config))
+    if message is None:
+        load_run(tmp_path / "run")
+        return
+    with pytest.raises(UserError, match=message):
+        load_run(tmp_path / "run")
+
+
 def test_the_data_are_those_of_the_run(finished: Finished) -> None:
     """The oracle: the run's own data, read anew with their gold."""
     predictor = load_run(finished("sst5"))

@@ -109,12 +109,12 @@ def test_an_epoch_can_be_entered_anywhere_and_has_an_order_of_its_own(pack):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "pack.json").write_text("{"), r"pack\.json: not the header of a pack"),
-        (lambda f: (f / "pack.json").unlink(), r"pack\.json: not the header of a pack"),
+        (lambda f: (f / "pack.json").write_text("{"), r"pack\.json: not JSON"),
+        (lambda f: (f / "pack.json").unlink(), r"pack\.json: cannot be read"),
         (lambda f: (f / "words.xz").unlink(), r"words\.xz: cannot be read"),
         (lambda f: cut(f / "train-01-00.xz"), r"train-01-00\.xz: truncated or another file: \d+ bytes, expected \d+"),
         (lambda f: flip(f / "train-01-00.xz"), r"train-01-00\.xz: damaged"),
-        (lambda f: change(f, {"words": 7}), r"words\.xz: expected the sentence marks and 5 words"),
+        (lambda f: change(f, {"words": 7}), r"words\.xz: expected the sentence marks and 5 different words"),
         (lambda f: change(f, {"format": 9}), r"pack\.json: format 9, but this version reads format 1"),
         (lambda f: fewer_words(f), r"does not fit its vocabulary: id \d+, but words\.xz has 9 words"),
     ],

@@ -160,7 +160,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
         (["--schedule", "none"], "--schedule must be one of linear, cosine, found none"),
         (["--budget-minutes", "3"], "either --epochs or --budget-minutes"),
         (["--rows", "3000"], "but a window takes 15,000"),
-        (["--pack", "nowhere"], "pack.json: not the header of a pack"),
+        (["--pack", "nowhere"], "pack.json: cannot be read"),
         (["--device", "cuda"], "there is no GPU that PyTorch can use"),
     ],
 )

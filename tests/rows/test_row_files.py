@@ -142,7 +142,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
-    with pytest.raises(UserError, match="has at most"):
+    with pytest.raises(UserError, match="larger than 67,108,864 bytes"):
         read_row(path)
 
 

@@ -1,6 +1,7 @@
 """One run, one owner; and whatever fails or is killed, a finished result stays whole."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,46 @@ def test_a_second_owner_is_told_who_the_first_is(held: Any) -> None:
         owned(path, wait=False),
     ):
         pass
+
+
+def test_a_slurm_job_is_named_as_the_owner(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    environment = {**os.environ, "SLURM_JOB_ID": "4711"}
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with (
+            pytest.raises(UserError, match=rf"belongs to Slurm job 4711, process {process.pid} on "),
+            owned(path, wait=False),
+        ):
+            pass
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[", "{}", '{"host": 1}', "[" * 100_000, '{"host": "a", "pid": 1, "since": null}']
+)
+def test_an_owner_that_has_not_said_who_it_is_is_another_process(held: Any, content: str) -> None:
+    path, _ = held
+    path.write_text(content)
+    with pytest.raises(UserError, match=r"^run: this run belongs to another process; "), owned(path, wait=False):
+        pass
+
+
+def test_the_locks_work_between_forked_processes_and_are_not_inherited(tmp_path: Path) -> None:
+    """A child, such as a worker that loads data, neither holds its parent's lock nor loses it by ending."""
+    path = tmp_path / "run.lock"
+    with owned(path, wait=False):
+        pid = os.fork()
+        if pid == 0:
+            os.closerange(3, 100)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        program = "import sys; from pathlib import Path; from elmo_tasks.runs.lock import owned\n"
+        program += "with owned(Path(sys.argv[1]), wait=False): pass"
+        second = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+        assert f"this run belongs to process {os.getpid()}" in second.stderr
 
 
 def test_the_lock_of_a_killed_process_is_free(held: Any) -> None:

@@ -1,4 +1,8 @@
-"""SIGTERM and Ctrl-C: the state is saved, a sentence says how to go on, and the status is that of the signal."""
+"""SIGTERM and Ctrl-C: the state is saved, a sentence says how to go on, and the status is that of the signal.
+
+Most runs here are forked from the test's process, which has imported everything, and send the signal to themselves at
+a step that is the same each time.
+"""
 
 import os
 import signal
@@ -6,53 +10,81 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from attack.children import Child
 from rows_as_json import load
 from safetensors.torch import load_file
 
-from elmo_tasks.training.checkpoint import STATE
+from elmo_tasks import interrupts
+from elmo_tasks.cli import run as program
+from elmo_tasks.store import store
+from elmo_tasks.store.shards import Shards
+from elmo_tasks.tables import Column, Line, Table
+from elmo_tasks.tables.command import main as make_table
+from elmo_tasks.training.checkpoint import STATE, TensorsAndJson
 
 REPO = Path(__file__).parents[2]
-SMALL = ("trainer.threads=1", "trainer.progress=false", "trainer.accelerator=cpu", "words=random")
-NER = ("task=ner", "elmo.placement=none", "trainer.max_epochs=3", "trainer.patience=null")
+SMALL = (
+    *("trainer.threads=1", "trainer.progress=false", "trainer.accelerator=cpu", "trainer.patience=null"),
+    *("words=random", "data=sample"),
+)
+NER = ("task=ner", "elmo.placement=none", "trainer.max_epochs=2", "data.fraction=0.1")
 LM = (
-    "task=lm",
-    "task.data.batch_size=64",
-    "task.model.n_samples=50",
-    "trainer.max_epochs=4",
-    "bilm.options.lstm.dim=12",
-    "bilm.options.lstm.projection_dim=6",
+    *("task=lm", "task.data.batch_size=64", "task.model.n_samples=50", "trainer.max_epochs=2"),
+    *("bilm.options.lstm.dim=12", "bilm.options.lstm.projection_dim=6"),
 )
 STATUS = {signal.SIGTERM: 143, signal.SIGINT: 130}
+SIGNALS = list(STATUS)
+
+Prepare = Callable[[], object]
 
 
-def start(outputs: Path, *overrides: str) -> Any:
-    command = [sys.executable, "run.py", *overrides, *SMALL, f"paths.outputs={outputs}"]
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    return subprocess.Popen(
-        command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+def run(outputs: Path, *overrides: str, prepare: Prepare = lambda: None) -> Child:
+    """``run.py`` in a process of its own, where ``prepare`` is called first."""
+
+    def begin() -> None:
+        prepare()
+        program.start([*overrides, *SMALL, f"paths.outputs={outputs}"], "run.py")
+
+    outputs.mkdir(exist_ok=True)
+    return Child(begin, outputs / "log.txt")
 
 
-def stop_when(process: Any, ready: Callable[[], bool], number: signal.Signals) -> str:
-    """Send a signal as soon as something is there; what the process then says."""
-    deadline = time.monotonic() + 120
-    while not ready():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == STATUS[number], said
-    assert "Traceback" not in said
-    lines: list[str] = [line for line in said.splitlines() if line.strip()]
-    assert lines[-1].startswith(f"{number.name}: ")
-    assert lines[-1].endswith("give the same command again to go on")
-    return lines[-1]
+def signal_after(owner: Any, name: str, n_calls: int, number: signal.Signals) -> None:
+    """The process sends itself a signal when a function has ended so many times."""
+    real, calls = getattr(owner, name), []
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        result = real(*arguments, **options)
+        calls.append(name)
+        if len(calls) == n_calls:
+            os.kill(os.getpid(), number)
+        return result
+
+    setattr(owner, name, call)
+
+
+def when_saved(number: signal.Signals) -> Prepare:
+    """The signal comes when the state of training has been saved once."""
+    return partial(signal_after, TensorsAndJson, "save_checkpoint", 1, number)
+
+
+def assert_told(child: Child, number: signal.Signals) -> str:
+    """It ends with the signal's status and a sentence, which is returned, and without a traceback."""
+    assert child.wait(200) == STATUS[number], child.said()
+    assert "Traceback" not in child.said()
+    (said,) = (line for line in child.said().splitlines() if line.startswith(f"{number.name}: "))
+    assert said.endswith("give the same command again to go on")
+    return said
+
+
+def succeed(child: Child) -> None:
+    assert child.wait(200) == 0, child.said()
 
 
 def outcome(outputs: Path) -> tuple[Any, dict[str, torch.Tensor]]:
@@ -61,26 +93,101 @@ def outcome(outputs: Path) -> tuple[Any, dict[str, torch.Tensor]]:
     return (row["scores"], curve), load_file(outputs / "runs" / row["run_id"] / "model.safetensors")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("overrides", [NER, LM], ids=["ner", "lm"])
 def test_a_signal_in_training_saves_the_state_and_the_same_command_ends_in_the_same_weights(
-    tmp_path: Path, overrides: tuple[str, ...], number: signal.Signals
+    tmp_path: Path, overrides: tuple[str, ...]
 ) -> None:
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert start(whole, *overrides).wait(timeout=300) == 0
-    said = stop_when(start(stopped, *overrides), lambda: any(stopped.glob("runs/*.partial/model.safetensors")), number)
-    assert "training is saved after" in said
-    assert list(stopped.glob(f"runs/*.partial/{STATE}"))
-    assert not list(stopped.glob("rows/*.json"))
+    succeed(run(tmp_path / "whole", *overrides))
+    expected, weights = outcome(tmp_path / "whole")
+    for number in SIGNALS:
+        stopped = tmp_path / number.name
+        said = assert_told(run(stopped, *overrides, prepare=when_saved(number)), number)
+        assert "training is saved after" in said
+        assert list(stopped.glob(f"runs/*.partial/{STATE}"))
+        assert not list(stopped.glob("rows/*.json"))
+        assert not list(stopped.glob("runs/*.lock"))
+        succeed(run(stopped, *overrides))
+        found, same = outcome(stopped)
+        assert found == expected
+        assert all(torch.equal(same[name], weights[name]) for name in weights)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_the_store_is_filled_keeps_the_shards_that_are_whole(
+    tmp_path: Path, number: signal.Signals, tiny_bilm: Any, monkeypatch: Any
+) -> None:
+    tiny_bilm.save(tmp_path / "bilm")
+    monkeypatch.setattr(store, "_SHARD_TOKENS", 200)
+    own = ("task=ner", "elmo.placement=input", "trainer.max_epochs=1", "data.fraction=0.05")
+    own += (f"bilm.path={tmp_path / 'bilm'}", "bilm.store.dtype=float32")
+    succeed(run(tmp_path / "whole", *own))
+    stopped = tmp_path / "stopped"
+    said = assert_told(run(stopped, *own, prepare=partial(signal_after, Shards, "append", 3, number)), number)
+    assert "what was finished before is kept" in said
+    assert len(list(stopped.glob("layers/*/*.idx"))) == 3
     assert not list(stopped.glob("runs/*.lock"))
-    assert start(stopped, *overrides).wait(timeout=300) == 0
-    (expected, weights), (found, same) = outcome(whole), outcome(stopped)
-    assert found == expected
-    assert all(torch.equal(same[name], weights[name]) for name in weights)
+    succeed(run(stopped, *own))
+    (row,), (whole,) = load(stopped / "rows"), load(tmp_path / "whole" / "rows")
+    assert 0 < row["layers"]["read"] < whole["layers"]["computed"]
+    assert row["layers"]["read"] + row["layers"]["computed"] == whole["layers"]["computed"]
+    assert (row["scores"], row["weights"]) == (whole["scores"], whole["weights"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_a_sweep_and_not_only_its_cell(tmp_path: Path, number: signal.Signals) -> None:
+    sweep = ("-m", *NER, "seed=1,2")
+    assert_told(run(tmp_path, *sweep, prepare=when_saved(number)), number)
+    assert len(list(tmp_path.glob("runs/*.partial"))) == 1
+    succeed(run(tmp_path, *sweep))
+    assert len(load(tmp_path / "rows")) == 2
+
+
+TABLE = Table(
+    "A table",
+    (Line("NER", (*NER, "trainer.max_epochs=15"), "ner"),),
+    (Column("baseline", ("elmo.placement=none",)),),
+    seeds=2,
+)
+
+
+@pytest.mark.slow
+def test_a_signal_to_a_table_ends_its_runs_which_save_their_state(tmp_path: Path) -> None:
+    """SIGTERM, then SIGINT, then to the end; its runs are processes with imports of their own."""
+
+    def begin() -> None:
+        sys.argv = ["table", "--run", "-j", "2", *SMALL, f"paths.outputs={tmp_path}", f"rows={tmp_path / 'rows'}"]
+        make_table(TABLE)
+
+    for number in SIGNALS:
+        before = time.time()
+        table = Child(begin, tmp_path / f"{number.name}.txt")
+        wait_for(partial(_is_saved_since, tmp_path, before), table)
+        table.signal(number)
+        assert "the runs save their state" in assert_told(table, number)
+        logs = [path.read_text() for path in (tmp_path / "logs").iterdir()]
+        assert all("SIGTERM: " in log and "Traceback" not in log for log in logs)
+        assert any("SIGTERM: training is saved after" in log for log in logs)
+        assert not list(tmp_path.glob("runs/*.lock"))  # the runs have ended
+        assert not list(tmp_path.glob("rows/*.json"))
+    succeed(Child(begin, tmp_path / "last.txt"))
+    rows = load(tmp_path / "rows")
+    assert len(rows) == 2
+    assert any(row["training"]["resumed_after"] for row in rows)
+
+
+def _is_saved_since(folder: Path, seconds: float) -> bool:
+    return any(path.stat().st_mtime > seconds for path in folder.glob(f"runs/*.partial/{STATE}"))
+
+
+def wait_for(ready: Callable[[], bool], child: Child) -> None:
+    deadline = time.monotonic() + 200
+    while not ready():
+        assert child.poll() is None, child.said()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_during_an_import_that_catches_every_exception_ends_the_process(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -89,24 +196,29 @@ def test_a_signal_during_an_import_that_catches_every_exception_ends_the_process
         f"try:\n    os.kill(os.getpid(), {number:d})\n    time.sleep(5)\n"
         "except BaseException:\n    pass\n"
     )
-    program = "from elmo_tasks import interrupts; interrupts.install(); import catching; print('went on')"
+    code = "from elmo_tasks import interrupts; interrupts.install(); import catching; print('went on')"
     environment = {**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"}
-    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode == STATUS[number]
     assert ended.stderr == f"{number.name}: what was finished before is kept; give the same command again to go on\n"
     assert not ended.stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("seconds", [0.5, 1.5, 3.0])
-def test_a_signal_during_the_imports_is_one_sentence(tmp_path: Path, number: signal.Signals, seconds: float) -> None:
-    began = time.monotonic()
-    stop_when(start(tmp_path), lambda: time.monotonic() - began > seconds, number)
-
-
-@pytest.mark.slow
-def test_a_signal_ends_a_sweep_and_not_only_its_cell(tmp_path: Path) -> None:
-    sweep = start(tmp_path, "-m", *NER, "seed=1,2")
-    stop_when(sweep, lambda: any(tmp_path.glob("runs/*.partial/model.safetensors")), signal.SIGTERM)
-    assert len(list(tmp_path.glob("runs/*.partial"))) == 1
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("module", ["torch", "pytorch_lightning", "elmo_tasks.runs.run"])
+def test_a_signal_during_the_imports_is_one_sentence(tmp_path: Path, number: signal.Signals, module: str) -> None:
+    """``run.py`` as a user starts it; the signal comes when the import of a module begins."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n            os.kill(os.getpid(), {number:d})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    command = [sys.executable, "run.py", *NER, *SMALL, f"paths.outputs={tmp_path / 'outputs'}"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPO}"}
+    ended = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == STATUS[number], ended.stderr
+    assert ended.stderr == f"{number.name}: {interrupts.KEPT}; give the same command again to go on\n"
+    assert not list(tmp_path.glob("outputs/rows/*"))

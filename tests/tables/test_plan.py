@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import Column, Line, Table, command, jobs
@@ -268,17 +270,29 @@ def test_ensembles_start_when_all_members_have_ended(stand_in: Path) -> None:
     assert started["ensemble"] > max(ended["1"], ended["2"])
 
 
+@pytest.fixture
+def _handlers_are_put_back(monkeypatch: Any) -> Iterator[None]:
+    monkeypatch.setattr(interrupts._State, "installed", False)
+    before = {number: signal.getsignal(number) for number in interrupts.SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_handlers_are_put_back")
 def test_ctrl_c_ends_in_a_sentence(monkeypatch: Any, capsys: Any) -> None:
     def interrupt(*_: Any) -> int:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+        return 0
 
     monkeypatch.setattr(command, "execute", interrupt)
     monkeypatch.setattr(sys, "argv", ["experiments/table2.py", "--run"])
     with pytest.raises(SystemExit) as ended:
         command.main(TABLE)
     assert ended.value.code == 130
-    message = "stopped; finished runs are kept, and the same command does what is left\n"
-    assert capsys.readouterr() == ("", message)
+    said = "SIGINT: what was finished before is kept; give the same command again to go on\n"
+    assert capsys.readouterr() == ("", said)
 
 
 def test_threads_are_shared_among_processes_here_but_not_on_a_cluster(tmp_path: Path, monkeypatch: Any) -> None:
@@ -302,7 +316,9 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
     code = (
         "import sys; from pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from elmo_tasks import interrupts\n"
         "from elmo_tasks.tables import jobs\n"
+        "interrupts.install()\n"
         f"jobs.PROGRAM = (sys.executable, {str(stand_in / 'stand_in.py')!r})\n"
         "from test_plan import extra, job\n"
         f"folder = Path({str(stand_in)!r})\n"
@@ -319,7 +335,7 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(number)
-    assert process.wait(timeout=30) != 0
+    assert process.wait(timeout=30) == 128 + number
     for line in started.read_text().splitlines():
         with pytest.raises(ProcessLookupError):
             os.kill(int(line.split()[0]), 0)

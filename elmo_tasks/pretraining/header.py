@@ -15,7 +15,7 @@ SPLITS = ("train", "heldout")
 
 
 @dataclass(frozen=True)
-class Header:
+class PackHeader:
     """What ``pack.json`` says: the number of words, the names of each shard's files, and each file's entry."""
 
     n_words: int
@@ -23,7 +23,7 @@ class Header:
     files: dict[str, Any]
 
     @classmethod
-    def of(cls, content: Any, path: Path) -> Header:
+    def of(cls, content: Any, path: Path) -> PackHeader:
         """Check the content of a file.
 
         Raises:

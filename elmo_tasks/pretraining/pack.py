@@ -26,7 +26,7 @@ from elmo_tasks.data.corpus import LmVocabulary, read_sentences
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.files import MAX_JSON_BYTES, parse_json, read_bytes, write_bytes
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
-from elmo_tasks.pretraining.header import FORMAT, HEADER, SPLITS, Header
+from elmo_tasks.pretraining.header import FORMAT, HEADER, SPLITS, PackHeader
 
 Ids = NDArray[np.int32]
 
@@ -117,7 +117,7 @@ def read_pack(folder: Path) -> Pack:
     """
     path = folder / HEADER
     raw = read_bytes(path, MAX_JSON_BYTES)
-    header = Header.of(parse_json(raw, path), path)
+    header = PackHeader.of(parse_json(raw, path), path)
     words = _words(_read(folder, "words.xz", header.files), folder / "words.xz", header.n_words)
     shards: dict[str, list[Ids]] = {split: [] for split in SPLITS}
     all_ends: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}

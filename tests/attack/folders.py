@@ -21,7 +21,7 @@ from elmo_tasks.encoders.hf import HuggingFace
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.places import CONF
-from elmo_tasks.predict.lines import lines_of, read_json
+from elmo_tasks.predict.lines import numbered_lines, read_json
 from elmo_tasks.pretraining import settings
 from elmo_tasks.pretraining.evaluate import export_state
 from elmo_tasks.pretraining.header import HEADER
@@ -90,7 +90,7 @@ def make_items(folder: Path) -> list[Path]:
 
 def read_items(folder: Path) -> Any:
     """What ``predict --text items.jsonl --json`` does."""
-    inputs = list(read_json(lines_of(str(folder / "items.jsonl")), None))
+    inputs = list(read_json(numbered_lines(str(folder / "items.jsonl")), None))
     found = load_run(folder / "run").predict([one.fields for one in inputs], names=[one.name for one in inputs])
     return [json.dumps(prediction, ensure_ascii=False).encode() for prediction in found]
 

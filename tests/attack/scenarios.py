@@ -66,7 +66,7 @@ def command(*overrides: str) -> Callable[[Path], None]:
 
 def rows_and_weights(folder: Path) -> Outcome:
     """All rows without what is another each time, and the digests of all weights and curves."""
-    rows = [io.to_json(row) for row in io.load(folder / "rows")]
+    rows = [io.to_json(io.read_row(path)) for path in sorted((folder / "rows").glob("*.json"))]
     files = sorted([*folder.glob("runs/*/*.safetensors"), *folder.glob("runs/*/bilm/*")])
     digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     left = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.name.endswith((".partial", ".tmp"))]
@@ -89,8 +89,9 @@ def _without(value: Any, names: set[str]) -> Any:
 
 def rows_agree_with_weights(folder: Path) -> None:
     """A finished row is there, and the weights beside it are those that it was measured with."""
-    (row,) = io.load_finished(folder / "rows")
+    (row,) = (io.finished_row(path) for path in (folder / "rows").glob("*.json"))
     (path,) = [path for path in folder.glob("runs/*/model.safetensors") if ".partial" not in str(path)]
+    assert row is not None
     assert hashlib.sha256(path.read_bytes()).hexdigest() == row.weights, "a row and another run's weights"
 
 

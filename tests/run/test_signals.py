@@ -4,6 +4,7 @@ Most runs here are forked from the test's process, which has imported everything
 a step that is the same each time.
 """
 
+import csv
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from elmo_tasks.store import store
 from elmo_tasks.store.shards import Shards
 from elmo_tasks.tables import Column, Line, Table
 from elmo_tasks.tables.command import main as make_table
-from elmo_tasks.training.checkpoint import STATE, TensorsAndJson
+from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint, TensorsAndJson
 
 REPO = Path(__file__).parents[2]
 SMALL = (
@@ -110,6 +111,25 @@ def test_a_signal_in_training_saves_the_state_and_the_same_command_ends_in_the_s
         found, same = outcome(stopped)
         assert found == expected
         assert all(torch.equal(same[name], weights[name]) for name in weights)
+
+
+def test_a_signal_at_an_update_that_is_logged_loses_no_line_of_the_curves(tmp_path: Path) -> None:
+    """Lightning logs each tenth update after the callbacks have seen it."""
+    own = (*NER, "task.training.batch_size=3", "trainer.max_epochs=1", "logger=csv")
+    succeed(run(tmp_path / "whole", *own))
+    at_the_tenth = partial(signal_after, ResumeCheckpoint, "on_train_batch_start", 10, signal.SIGTERM)
+    said = assert_told(run(tmp_path / "stopped", *own, prepare=at_the_tenth), signal.SIGTERM)
+    assert "training is saved after 11 updates" in said
+    succeed(run(tmp_path / "stopped", *own))
+    whole, stopped = (read_curve(tmp_path / name) for name in ("whole", "stopped"))
+    assert any(line["train/loss"] for line in whole)
+    assert stopped == whole
+
+
+def read_curve(outputs: Path) -> list[dict[str, str]]:
+    (path,) = outputs.glob("runs/*/metrics.csv")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("number", SIGNALS)

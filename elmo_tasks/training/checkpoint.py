@@ -109,9 +109,8 @@ class ResumeCheckpoint(Checkpoint):
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
             return
-        if (
-            trainer.global_step % trainer.log_every_n_steps == 0
-        ):  # a line of the curves follows, which a state must have
+        logs_every = trainer.log_every_n_steps  # type: ignore[attr-defined]  # which Lightning sets later
+        if trainer.global_step % logs_every == 0:  # a line of the curves follows: the next update is saved
             return
         due = interrupts.received() is not None or time.monotonic() - self._saved_at >= self.every
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # in all processes, if any of them is due

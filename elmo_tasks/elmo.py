@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -130,9 +130,8 @@ class Elmo(nn.Module):
         self.l2 = l2
         self.input_dim = dim if "input" in places else 0
         self.output_dim = dim if "output" in places else 0
-        self.mixes = nn.ModuleDict(
-            {place: ScalarMix(n_layers=n_layers, mix=mix, gamma=gamma, layer_norm=layer_norm) for place in places}
-        )
+        mixes = {place: ScalarMix(n_layers=n_layers, mix=mix, gamma=gamma, layer_norm=layer_norm) for place in places}
+        self.mixes = cast("dict[str, ScalarMix]", nn.ModuleDict(mixes))  # mypy knows its values as modules only
         self.dropout = Dropout(dropout)
 
     def at_input(self, x: Tensor, text: Text) -> Tensor:
@@ -151,8 +150,8 @@ class Elmo(nn.Module):
 
     def penalty(self) -> Tensor | float:
         """lambda times the squared scalars of all mixes in use; 0 without ELMo."""
-        return self.l2 * sum((mix.penalty() for mix in self.mixes.values()), start=0.0)  # type: ignore[operator]
+        return self.l2 * sum((mix.penalty() for mix in self.mixes.values()), start=0.0)
 
     def weights(self) -> dict[str, MixWeights]:
         """s and gamma by place."""
-        return {place: mix.weights() for place, mix in self.mixes.items()}  # type: ignore[operator]
+        return {place: mix.weights() for place, mix in self.mixes.items()}

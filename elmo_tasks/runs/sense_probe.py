@@ -108,8 +108,4 @@ def choose_layer(cfg: dict[str, Any], elmo: Elmo) -> ScalarMix | None:
         raise UserError(f"elmo.placement must be input or none with task={task}, not an output, found {placement!r}")
     if placement == "input" and mix == "scalar":
         raise UserError(f"elmo.mix must be layer_0, layer_1, ..., last or mean with task={task}: it learns no weights")
-    if placement == "none":
-        return None
-    chosen = elmo.mixes["input"]
-    assert isinstance(chosen, ScalarMix)
-    return chosen
+    return None if placement == "none" else elmo.mixes["input"]

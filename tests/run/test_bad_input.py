@@ -187,7 +187,7 @@ def test_a_class_of_a_package_that_the_user_trusts_is_taken(composed: Any, tmp_p
         ),
         ("ner", "task.optimizer.lr=abc", r"torch\.optim\.Adam takes, found lr=abc, fused=True \("),
         ("squad", "+task.optimizer.ro=1", r"torch\.optim\.Adadelta takes, found .*, ro=1 \(.*unexpected keyword"),
-        ("lm", "task.optimizer.lr=-1", r"torch\.optim\.Adam takes, found lr=-1"),
+        ("lm", "task.optimizer.lr=-1", r"torch\.optim\.Adagrad takes, found lr=-1"),
     ],
 )
 def test_an_option_that_the_optimizer_does_not_have_is_one_sentence_and_nothing_is_written(

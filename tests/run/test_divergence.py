@@ -74,14 +74,14 @@ def test_a_learning_rate_that_is_far_too_high_writes_no_weights(
 def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    real = torch.optim.Adam.step
+    real = torch.optim.Adagrad.step
 
     def step(self: Any, closure: Any = None) -> Any:
         result = real(self, closure)
         self.param_groups[0]["params"][0].data[0, 0] = float("inf")
         return result
 
-    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    monkeypatch.setattr(torch.optim.Adagrad, "step", step)
     with pytest.raises(UserError, match=r"^a weight is not finite after 1 updates"):
         train.run(composed(*LM, "trainer.max_steps=1", "trainer.val_check_interval=1"))
     assert not files(tmp_path, "runs/*/model.safetensors")

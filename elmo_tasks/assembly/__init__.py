@@ -10,7 +10,14 @@ from elmo_tasks.assembly.model import (
     check_sizes,
     read_weights,
 )
-from elmo_tasks.assembly.trainer import Budget, build_lm_module, build_logger, build_module, build_trainer
+from elmo_tasks.assembly.trainer import (
+    Budget,
+    build_lm_module,
+    build_logger,
+    build_module,
+    build_trainer,
+    check_accelerator,
+)
 from elmo_tasks.configuration.instances import make
 
 __all__ = [
@@ -29,6 +36,7 @@ __all__ = [
     "build_sense_data",
     "build_store",
     "build_trainer",
+    "check_accelerator",
     "check_optimizer",
     "check_sizes",
     "choose_device",

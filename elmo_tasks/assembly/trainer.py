@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import Callback, EarlyStopping
 from pytorch_lightning.loggers import Logger
@@ -38,6 +39,19 @@ class Budget:
     max_steps: int | None
     steps_per_epoch: int | None = None
     dev_batches: float = 1.0
+
+
+def check_accelerator(cfg: dict[str, Any]) -> None:
+    """See that there is a GPU if one is asked for, before data are read and layers computed.
+
+    Raises:
+        UserError: if there is none.
+    """
+    there = torch.cuda.is_available() or torch.backends.mps.is_available()
+    if cfg["trainer"]["accelerator"] == "gpu" and not there:
+        raise UserError(
+            "trainer.accelerator=gpu is not possible on this machine: PyTorch finds no GPU; set trainer.accelerator=cpu"
+        )
 
 
 def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = False) -> TaskModule:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+import torch
 from hydra.utils import get_class
 
 from elmo_tasks.configuration.rules import find_rule
@@ -174,6 +175,16 @@ def test_a_class_of_a_package_that_the_user_trusts_is_taken(composed: Any, tmp_p
     with pytest.raises(UserError, match=r"^task\.metric\._target_ must be .* packages=\[NAME\] allows those"):
         train.run(composed(*own))
     train.run(composed(*own, "packages=[my_lab]"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("task", ["ner", "lm"])
+def test_a_gpu_that_is_not_there_is_missed_before_anything_is_read_or_stored(
+    composed: Any, tmp_path: Path, task: str
+) -> None:
+    with pytest.raises(UserError, match=r"^trainer\.accelerator=gpu is not possible on this machine: PyTorch finds no"):
+        train.run(composed(f"task={task}", "trainer.accelerator=gpu"))
+    assert not [path for path in (tmp_path / "outputs").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 @pytest.mark.parametrize(

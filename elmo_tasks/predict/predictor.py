@@ -36,17 +36,18 @@ class Evaluation:
     files: dict[str, str]
 
 
-def load_run(folder: str | Path, *, bilm_path: str | None = None) -> Predictor:
+def load_run(folder: str | Path, *, bilm_path: str | None = None, packages: Sequence[str] = ()) -> Predictor:
     """A finished run, from its folder alone: no training data are read.
 
     Args:
         folder: ``outputs/runs/ID``, wherever it is now.
         bilm_path: where the biLM is now, if it was not a bundled one and has been moved.
+        packages: further packages whose classes the run may name, as ``packages=[...]`` of its training.
 
     Raises:
         UserError: if the folder is incomplete or damaged, or if its biLM is missing or another one.
     """
-    return Predictor(read_model(Path(folder), bilm_path=bilm_path))
+    return Predictor(read_model(Path(folder), bilm_path=bilm_path, packages=packages))
 
 
 class Predictor:

@@ -1,3 +1,4 @@
+import io
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ import pytest
 
 from elmo_tasks import load_run
 from elmo_tasks.assembly import build_data
+from elmo_tasks.cli.main import main
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import BUNDLED
 
@@ -161,6 +163,21 @@ def test_a_damaged_configuration_is_named_and_no_memory_is_taken_for_it(
         return
     with pytest.raises(UserError, match=message):
         load_run(tmp_path / "run")
+
+
+def test_a_run_with_a_class_of_ones_own_needs_its_package_named(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_lab.py").write_text("from elmo_tasks.data.sst5 import SstReader\nclass Own(SstReader): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ["elmo.placement=none", "task.reader._target_=own_lab.Own", "packages=[own_lab]"]
+    folder = finished("sst5", *own)
+    with pytest.raises(UserError, match=r"config\.json: task\.reader\._target_ must be .* packages=\[NAME\] allows"):
+        load_run(folder)
+    assert load_run(folder, packages=["own_lab"]).task == "sst5"
+    monkeypatch.setattr("sys.stdin", io.StringIO("A fine film .\n"))
+    main(["predict", str(folder), "--package", "own_lab"])
+    assert "A fine film ." in capsys.readouterr().out
 
 
 def test_the_data_are_those_of_the_run(finished: Finished) -> None:

@@ -15,9 +15,11 @@ NER = ("task=ner", "data=local")
 
 
 def test_every_row_of_the_repository_can_be_read() -> None:
-    rows = read_rows([REPO / "experiments" / "rows"])
+    folder = REPO / "experiments" / "rows"
+    rows = read_rows([folder])
     assert rows.left_out == rows.failed == []
-    assert sum(map(len, rows.by_setting.values())) == len(rows.finished) == 210
+    assert sum(map(len, rows.by_setting.values())) == len(rows.finished)
+    assert len(rows.finished) == len(list(folder.glob("*.json"))) > 0
 
 
 def name(*overrides: str) -> str:

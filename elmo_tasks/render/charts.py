@@ -84,18 +84,28 @@ def gain_figure(pairs: Sequence[Pair]) -> Figure | None:
     figure = Figure(figsize=(5.2, 0.7 + 0.42 * len(pairs)), layout="constrained")
     axes = figure.subplots()
     for y, pair in enumerate(pairs):
-        ends = [pair.baseline.mean, pair.elmo.mean]
-        axes.plot(ends, [y, y], color=INK, alpha=0.25, linewidth=2, zorder=1)
-        for name, placement, p in (("baseline", "none", pair.baseline), ("ELMo", "both", pair.elmo)):
-            look: dict[str, Any] = {"color": COLOUR[placement], "fmt": MARKER[placement]}
-            error = p.sd if p.n > 1 else None
-            label = name if y == 0 else None
-            axes.errorbar(p.mean, y, xerr=error, label=label, markersize=5, capsize=2.5, **look)
-        star = "*" if pair.rising else ""
-        axes.annotate(f"{pair.elmo.mean - pair.baseline.mean:+.1f}{star}", (1.02, y), **_BESIDE)
+        _pair(axes, y, pair)
     axes.set_yticks(range(len(pairs)), [short(pair.name) for pair in pairs])
+    for y, name in enumerate(axes.get_yticklabels()):
+        name.set_gid(f"part-{y}-name")
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.set_xlabel("score")
     axes.margins(x=0.08)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(pairs) < 4 else -0.16), ncols=2)
     return figure
+
+
+def _pair(axes: Axes, y: int, pair: Pair) -> None:
+    """Two points with error bars, a line between them and the gain beside it; their ids are those of Drawing.parts."""
+    ends = [pair.baseline.mean, pair.elmo.mean]
+    artists: list[Any] = [*axes.plot(ends, [y, y], color=INK, alpha=0.25, linewidth=2, zorder=1)]
+    for name, placement, p in (("baseline", "none", pair.baseline), ("ELMo", "both", pair.elmo)):
+        look: dict[str, Any] = {"color": COLOUR[placement], "fmt": MARKER[placement]}
+        error = p.sd if p.n > 1 else None
+        label = name if y == 0 else None
+        bar = axes.errorbar(p.mean, y, xerr=error, label=label, markersize=5, capsize=2.5, **look)
+        artists += bar.get_children()
+    star = "*" if pair.rising else ""
+    artists.append(axes.annotate(f"{pair.elmo.mean - pair.baseline.mean:+.1f}{star}", (1.02, y), **_BESIDE))
+    for n, artist in enumerate(artists):
+        artist.set_gid(f"part-{y}-{n}")

@@ -29,6 +29,7 @@ class Drawing:
         svg: a whole SVG document.
         png: the same picture; empty if only the SVG was asked for.
         tags: what a page's filters choose by.
+        parts: the same for parts of the picture, the elements whose ids begin with ``part-0-``, ``part-1-``, ...
     """
 
     name: str
@@ -36,6 +37,7 @@ class Drawing:
     svg: str
     png: bytes = b""
     tags: dict[str, str] = field(default_factory=dict)
+    parts: tuple[dict[str, str], ...] = ()
 
 
 @contextmanager
@@ -73,7 +75,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def draw(name: str, title: str, figure: Figure, *, png: bool = True) -> Drawing:
+def draw(name: str, title: str, figure: Figure, *, png: bool = True, parts: tuple[dict[str, str], ...] = ()) -> Drawing:
     """Render a figure; to be called within :func:`style`, as what made the figure was."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # the layout is found; it need not be found again for each format
@@ -82,7 +84,7 @@ def draw(name: str, title: str, figure: Figure, *, png: bool = True) -> Drawing:
     figure.savefig(vector, format="svg", metadata=nothing, bbox_inches="tight")
     if png:
         figure.savefig(raster, format="png", metadata={"Software": None}, dpi=DPI, bbox_inches="tight")
-    return Drawing(name, title, vector.getvalue(), raster.getvalue())
+    return Drawing(name, title, vector.getvalue(), raster.getvalue(), parts=parts)
 
 
 def drawing_files(drawings: Iterable[Drawing]) -> dict[str, bytes]:
@@ -102,6 +104,8 @@ def inline(drawing: Drawing) -> str:
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
+        for key, value in _part_tags(element, drawing.parts).items():
+            element.set(f"data-{key}", value)
         for qualified in list(element.attrib):
             key = qualified.rpartition("}")[2]
             value = _own_ids(key, element.attrib.pop(qualified), drawing.name)
@@ -110,6 +114,11 @@ def inline(drawing: Drawing) -> str:
     root.set("role", "img")
     root.set("aria-label", drawing.title)
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _part_tags(element: ElementTree.Element, parts: tuple[dict[str, str], ...]) -> dict[str, str]:
+    part = re.match(r"part-(\d+)-", element.get("id", ""))
+    return parts[int(part[1])] if part and parts else {}
 
 
 def _own_ids(key: str, value: str, name: str) -> str:

@@ -4,7 +4,7 @@
 const form = document.getElementById("filters");
 const runs = [...document.querySelectorAll("details.run")];
 const texts = runs.map((run) => run.textContent.toLowerCase());
-const others = [...document.querySelectorAll("tbody tr[data-task], figure.drawing[data-task]")];
+const others = [...document.querySelectorAll("tbody tr[data-task], figure.drawing[data-task], svg [data-task]")];
 
 function fits(element, wanted) {
   return Object.entries(wanted).every(([key, value]) => !value || !(key in element.dataset) || element.dataset[key] === value);
@@ -18,7 +18,7 @@ function show() {
     run.hidden = !(fits(run, wanted) && words.every((word) => texts[i].includes(word)));
     shown += !run.hidden;
   });
-  for (const element of others) element.hidden = !fits(element, wanted);
+  for (const element of others) element.toggleAttribute("hidden", !fits(element, wanted)); // SVG has no .hidden
   document.getElementById("shown").textContent = `${shown} of ${runs.length} runs`;
 }
 

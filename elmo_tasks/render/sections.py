@@ -83,8 +83,9 @@ def _draw(name: str, section: Section, *, png: bool) -> list[Drawing]:
         }
         figures = [(kind, figure) for kind, figure in made.items() if figure is not None]
         names = [name, *(f"{name}-{kind}" for kind, _ in figures[1:])]
+        parts = tuple(pair.tags for pair in section.pairs)
         return [
-            draw(own_name, CAPTIONS[kind], figure, png=png)
+            draw(own_name, CAPTIONS[kind], figure, png=png, parts=parts if kind == "gain" else ())
             for own_name, (kind, figure) in zip(names, figures, strict=True)
         ]
 

@@ -50,21 +50,26 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class Pair:
-    """A task's scores without and with ELMo; ``rising`` says that one of them has not converged."""
+    """A task's scores without and with ELMo.
+
+    Args:
+        name: of the task.
+        baseline: mean over seeds, without ELMo.
+        elmo: the same with it.
+        rising: whether one of them has not converged.
+        tags: what a page's filters choose by.
+    """
 
     name: str
     baseline: Point
     elmo: Point
     rising: bool = False
+    tags: dict[str, str] = field(default_factory=dict)
 
 
-def make_pair(name: str, baseline: Iterable[float], elmo: Iterable[float], *, rising: bool) -> Pair:
-    """A pair from the seeds' scores without and with ELMo."""
-    return Pair(name, point(0, [*baseline]), point(0, [*elmo]), rising)
-
-
-def point(x: float, values: list[float]) -> Point:
+def point(x: float, values: Iterable[float]) -> Point:
     """A point from the seeds' values."""
+    values = list(values)
     return Point(x, statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
 
 

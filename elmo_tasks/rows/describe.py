@@ -17,6 +17,11 @@ def tags(row: Row | FailedRow) -> dict[str, str]:
     return {"task": row.task, "data": str(name or "-"), "scale": row.scale, "placement": str(placement or "-")}
 
 
+def shared_tags(row: Row) -> dict[str, str]:
+    """The same for what shows several placements, and is chosen by any of them."""
+    return {key: value for key, value in tags(row).items() if key != "placement"}
+
+
 def items(row: Row) -> str:
     """How many training items: ``1,404 of 14,041``, or the positions of a language model's epoch."""
     if row.language_model is not None:

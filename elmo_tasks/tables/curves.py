@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from elmo_tasks.render.series import Curve, Pair, Panel, Point, gap, make_pair, point
+from elmo_tasks.render.series import Curve, Pair, Panel, Point, gap, point
+from elmo_tasks.rows import describe
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.measure import MeasuredTable
@@ -33,7 +34,7 @@ def make_pairs(measured: MeasuredTable) -> list[Pair]:
         over, of = measured.cells[line.label, gain.over], measured.cells[line.label, gain.of]
         if measured.gain(line, gain) is not None:
             rising = over.rising or of.rising
-            pairs.append(make_pair(line.label, over.values.values(), of.values.values(), rising=rising))
+            pairs.append(Pair(line.label, point(0, over.values.values()), point(0, of.values.values()), rising))
     return pairs
 
 
@@ -72,5 +73,4 @@ def _panels(title: str, curves: list[tuple[Cell, Curve]]) -> list[Panel]:
         return []
     cell = curves[0][0]
     (row, *_) = cell.rows.values()
-    tags = {"task": row.task, "data": row.data.name, "scale": row.scale}
-    return [Panel(title, row.metric.name, [curve for _, curve in curves], tags)]
+    return [Panel(title, row.metric.name, [curve for _, curve in curves], describe.shared_tags(row))]

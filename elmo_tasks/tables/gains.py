@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
-from elmo_tasks.render.series import Pair, make_pair
+from elmo_tasks.render.series import Pair, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
@@ -51,7 +51,7 @@ def fill_gains(rows: Rows, data: str | None = None) -> Section:
     notes = []
     if any(one.rising for one in found):
         notes = [f"{RISING}: runs that had not converged; the gain may shrink as the baseline is trained to its end"]
-    tags = [describe.tags(one.elmo.first) | {"placement": "-"} for one in found]
+    tags = [describe.shared_tags(one.elmo.first) for one in found]
     grid = Grid("ELMo against the baseline: mean ± standard deviation over seeds", HEADER, lines, notes, tags)
     return Section(grid, pairs=tuple(_pairs(found)))
 
@@ -97,11 +97,12 @@ def _pairs(found: list[Arms]) -> list[Pair]:
     names = [(one.elmo.first.task, one.elmo.first.data.name, one.elmo.first.scale) for one in found]
     told = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
     return [
-        make_pair(
+        Pair(
             ", ".join(name[k] for k in told),
-            one.scores(one.baseline).values(),
-            one.scores(one.elmo).values(),
-            rising=one.rising,
+            point(0, one.scores(one.baseline).values()),
+            point(0, one.scores(one.elmo).values()),
+            one.rising,
+            describe.shared_tags(one.elmo.first),
         )
         for name, one in zip(names, found, strict=True)
     ]

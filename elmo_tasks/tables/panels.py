@@ -38,9 +38,7 @@ def panels(groups: Iterable[Group], points: Curves, axis: str = "", *, repeat_ba
 
 
 def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
-    tags = describe.tags(row)
-    del tags["placement"]  # a panel has all of them
-    return Panel(title, row.metric.name, curves, tags)
+    return Panel(title, row.metric.name, curves, describe.shared_tags(row))
 
 
 def frame_key(group: Group, axis: str = "") -> str:

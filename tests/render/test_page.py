@@ -210,6 +210,19 @@ def test_filters_reach_tables_and_figures_and_a_click_sorts(rows: Rows, whole: s
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_filters_reach_the_rows_of_the_chart_of_gains(rows: Rows, tmp_path: Path) -> None:
+    arms = point(0, [1.0, 2.0]), point(0, [3.0, 4.0])
+    pairs = tuple(Pair(task, *arms, tags={"task": task, "data": "local"}) for task in ("ner", "srl"))
+    path = tmp_path / "report.html"
+    path.write_text(page([Section(Grid("T"), pairs=pairs)], rows), "utf-8")
+    shown, _ = open_in_browser(path, "#task=ner&placement=both", tmp_path / "profile")
+    parts = re.findall(r'id="t-whole-part-(\d)-[^"]*" data-task="([^"]*)" data-data="local"([^>]*)>', shown)
+    assert {(n, task, "hidden" in rest) for n, task, rest in parts} == {("0", "ner", False), ("1", "srl", True)}
+    assert len(parts) == 2 * 11  # line, two points with bars and caps, gain, name
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [400, 1280])
 def test_a_page_is_no_wider_than_its_window(whole: str, tmp_path: Path, width: int) -> None:
     measure = "<script>document.title = `${document.documentElement.scrollWidth} ${window.innerWidth}`</script>"

@@ -7,16 +7,17 @@ from collections.abc import Callable
 
 from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
-from elmo_tasks.render.series import LayerWeights, Point, point
+from elmo_tasks.render.series import Point, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.rows.grouping import Group, average_mix, groups, inputs, mean_text, still_rising
+from elmo_tasks.rows.grouping import Group, groups, inputs, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
 from elmo_tasks.tables.curves import mean_curve
 from elmo_tasks.tables.gains import fill_gains
 from elmo_tasks.tables.panels import keys_text, panels, trained_groups
 from elmo_tasks.tables.settings import other_keys
+from elmo_tasks.tables.weights import layer_weights
 
 HEADER = ["task", "data", "scale", "training items", "ELMo", "other keys"]
 
@@ -42,13 +43,11 @@ def weights(rows: Rows) -> Section:
     lines, mixes, tags = [], [], []
     columns = _shown(found)
     for group, shown, name in zip(found, columns, _short_names(columns), strict=True):
-        assert group.first.elmo is not None
-        for place in group.first.elmo.weights:
-            mix = average_mix(group.rows, place)
-            lines.append([*shown, place, ", ".join(f"{s:.3f}" for s in mix.s), f"{mix.gamma:.3f}"])
-            tags.append(describe.tags(group.first))
-            if group.first.elmo.mix == "scalar":
-                mixes.append(LayerWeights(name, place, [*mix.s], mix.gamma, len(group.rows)))
+        learned = layer_weights(name, group.rows)
+        lines += [[*shown, mix.place, ", ".join(f"{s:.3f}" for s in mix.s), f"{mix.gamma:.3f}"] for mix in learned]
+        tags += [describe.tags(group.first)] * len(learned)
+        if group.setting.get("elmo.mix", "scalar") == "scalar":
+            mixes += learned
     header = [*HEADER, "place", "s (layer 0, 1, ...)", "gamma"]
     return Section(Grid("Layer weights: means over seeds", header, lines, tags=tags), mixes=tuple(mixes))
 

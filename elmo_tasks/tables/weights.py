@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from elmo_tasks.render.charts import HIGH, LOW, hatching
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import LayerWeights
 from elmo_tasks.rows.grouping import average_mix
-from elmo_tasks.tables.cells import Cell
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.declare import Weights
 from elmo_tasks.tables.measure import FilledTable, Selection
 from elmo_tasks.tables.texts import make_grid, marks_text
@@ -21,7 +23,7 @@ def fill_weights(weights: Weights, selection: Selection) -> FilledTable:
     for line in selection.shown(weights.lines):
         cell = selection.find(line.overrides, split="dev", seeds=weights.seeds)
         cells.append(cell)
-        mixes += (found := _mixes(line.label, cell))
+        mixes += (found := layer_weights(line.label, [*cell.rows.values()]))
         marks = marks_text(cell)
         for mix in found:
             marked = [f"{weight:.3f}{MARKS[hatching(weight)]}" for weight in mix.s]
@@ -36,9 +38,8 @@ def fill_weights(weights: Weights, selection: Selection) -> FilledTable:
     return FilledTable(cells, Section(grid, mixes=tuple(mixes)))
 
 
-def _mixes(label: str, cell: Cell) -> list[LayerWeights]:
-    """Means over seeds, by place."""
-    rows = [*cell.rows.values()]
-    places = rows[0].elmo.weights if rows and rows[0].elmo is not None else {}
-    mixes = {place: average_mix(rows, place) for place in places}
-    return [LayerWeights(label, place, [*mix.s], mix.gamma, len(rows)) for place, mix in mixes.items()]
+def layer_weights(name: str, rows: Sequence[Row]) -> list[LayerWeights]:
+    """What the mixes of some runs learned, by place: means over seeds."""
+    elmo = rows[0].elmo if rows else None
+    mixes = {place: average_mix(rows, place) for place in elmo.weights} if elmo is not None else {}
+    return [LayerWeights(name, place, [*mix.s], mix.gamma, len(rows)) for place, mix in mixes.items()]

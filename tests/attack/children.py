@@ -47,7 +47,7 @@ class Child:
         if self.poll() is None:
             (os.killpg if group else os.kill)(self.pid, number)
 
-    def said(self) -> str:
+    def output(self) -> str:
         """All that it printed."""
         return self.log.read_text("utf-8", "replace")
 

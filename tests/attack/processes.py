@@ -64,7 +64,7 @@ def _succeed(child: Child) -> None:
     status = child.wait(PATIENCE)
     child.end()
     if status != 0:
-        raise AssertionError(f"status {status}: {child.said()[-500:]}")
+        raise AssertionError(f"status {status}: {child.output()[-500:]}")
 
 
 def kill(name: str, reference: Reference, folder: Path, n_kills: int, rng: random.Random, attacks: Attacks) -> None:
@@ -94,7 +94,7 @@ def kill(name: str, reference: Reference, folder: Path, n_kills: int, rng: rando
             time.sleep(2)
         child.end()
         if child.status != 0:
-            problem = problem or f"status {child.status}: {child.said()[-500:]}"
+            problem = problem or f"status {child.status}: {child.output()[-500:]}"
         problem = problem or difference(scenario.outcome(folder), reference.outcome)
     except (AssertionError, ValueError, OSError, UserError) as error:
         problem = problem or repr(error)
@@ -112,9 +112,9 @@ def interrupt(name: str, reference: Reference, folder: Path, rng: random.Random,
     child.signal(number)
     child.wait(60)
     if sent and child.status not in (status, 0):  # it may have been ending
-        problem = f"{number.name}: status {child.status}, expected {status}: {child.said()[-300:]}"
-    elif "Traceback" in child.said():
-        problem = f"{number.name}: a traceback: {child.said()[-500:]}"
+        problem = f"{number.name}: status {child.status}, expected {status}: {child.output()[-300:]}"
+    elif "Traceback" in child.output():
+        problem = f"{number.name}: a traceback: {child.output()[-500:]}"
     child.end()
     try:
         finished(scenario, folder)
@@ -133,14 +133,14 @@ def start_twice(reference: Reference, folder: Path, wait: bool, rng: random.Rand
         children.append(Child(lambda: run(folder), folder / f"log-{k}.txt"))
         time.sleep(rng.uniform(0, 0.5) * reference.seconds)
     statuses = [child.wait(PATIENCE) for child in children]
-    said = "".join(child.said() for child in children)
+    output = "".join(child.output() for child in children)
     for child in children:
         child.end()
     problem = difference(reference.scenario.outcome(folder), reference.outcome)
-    if "Traceback" in said:
-        problem = f"a traceback: {said[-500:]}"
+    if "Traceback" in output:
+        problem = f"a traceback: {output[-500:]}"
     elif 0 not in statuses or (wait and statuses != [0, 0]):
-        problem = f"statuses {statuses}: {said[-300:]}"
+        problem = f"statuses {statuses}: {output[-300:]}"
     attacks.judge(f"started twice, {'waiting' if wait else 'refused'}", problem)
 
 
@@ -171,15 +171,15 @@ def fill_disk(reference: Reference, folder: Path, n_kilobytes: int, attacks: Att
             child = Child(lambda: run(small), folder / "log.txt")
             status = child.wait(PATIENCE)
             child.end()
-            said = child.said()
+            output = child.output()
             kept = folder / "kept"
             shutil.copytree(small, kept, symlinks=True)
     except PermissionError:
         attacks.counts[f"{name} (skipped: no small file system)"] += 1
         return
-    problem = f"a traceback with {n_kilobytes} KB: {said[-600:]}" if "Traceback" in said else ""
-    if status != 0 and not problem and "error: " not in said:
-        problem = f"status {status} without a sentence: {said[-300:]}"
+    problem = f"a traceback with {n_kilobytes} KB: {output[-600:]}" if "Traceback" in output else ""
+    if status != 0 and not problem and "error: " not in output:
+        problem = f"status {status} without a sentence: {output[-300:]}"
     try:
         _succeed(Child(lambda: run(kept), folder / "log.txt"))
         problem = problem or difference(reference.scenario.outcome(kept), reference.outcome)

@@ -38,8 +38,8 @@ def test_a_compressed_file_of_lines_without_end_is_given_up(tmp_path, monkeypatc
     monkeypatch.setattr(text, "_RATIO_FROM", 2_000_000)
     path = tmp_path / f"text{suffix}"
     path.write_bytes(COMPRESS[suffix](b"a few words .\n" * 1_000_000))
-    said = refusal(lambda: sum(1 for _ in read_lines(path)))
-    assert said.endswith("100 times its own size; expected text")
+    message = refusal(lambda: sum(1 for _ in read_lines(path)))
+    assert message.endswith("100 times its own size; expected text")
 
 
 def test_what_text_can_be_is_read(tmp_path, monkeypatch):
@@ -55,17 +55,17 @@ def test_a_word_of_a_hundred_million_characters_is_no_line(tmp_path, suffix):
     path = tmp_path / f"trees{suffix}"
     content = b"(2 " + b"x" * 30_000_000
     path.write_bytes(COMPRESS[suffix](content) if suffix else content)
-    said = refusal(lambda: SstReader(phrases=False).read_file(path, "train"))
-    assert "trees" in said
-    assert said.endswith(":1: more than 10,000,000 bytes in a line; expected lines of text")
+    message = refusal(lambda: SstReader(phrases=False).read_file(path, "train"))
+    assert "trees" in message
+    assert message.endswith(":1: more than 10,000,000 bytes in a line; expected lines of text")
 
 
 def test_entities_are_not_expanded(tmp_path):
     entities = "".join(f'<!ENTITY e{k + 1} "{f"&e{k};" * 10}">' for k in range(12))
     (tmp_path / "a.data.xml").write_text(f'<!DOCTYPE a [<!ENTITY e0 "ha">{entities}]><a>&e12;</a>')
     (tmp_path / "a.gold.key.txt").touch()
-    said = refusal(lambda: list(read_sense_corpus(tmp_path / "a.data.xml", tmp_path / "a.gold.key.txt")))
-    assert "a document type, which is not read" in said
+    message = refusal(lambda: list(read_sense_corpus(tmp_path / "a.data.xml", tmp_path / "a.gold.key.txt")))
+    assert "a document type, which is not read" in message
 
 
 def test_the_whole_content_of_a_file_is_bounded(tmp_path):

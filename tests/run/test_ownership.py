@@ -33,7 +33,7 @@ def killed(*_: Any, **__: Any) -> None:
     raise Killed
 
 
-def folder_of(tmp_path: Path) -> RunFolder:
+def run_folder(tmp_path: Path) -> RunFolder:
     """The folder of the only finished run."""
     (row,) = (tmp_path / "outputs" / "rows").glob("*.json")
     return RunFolder(tmp_path / "outputs", tmp_path / "outputs" / "rows", row.stem)
@@ -51,7 +51,7 @@ def test_a_forced_rerun_that_is_killed_leaves_the_finished_result_and_is_resumed
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     train.run(composed(*SST, "trainer.max_epochs=2"))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     before = assert_whole(folder)
     real = TensorsAndJson.save_checkpoint
     with monkeypatch.context() as patch:
@@ -69,7 +69,7 @@ def test_a_forced_rerun_that_is_killed_leaves_the_finished_result_and_is_resumed
 
 def test_a_forced_rerun_that_fails_leaves_the_finished_result(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     train.run(composed(*SST))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     before = assert_whole(folder)
     with pytest.raises(UserError, match=r"trainer\.accelerator=gpu.*not possible on this machine"):
         train.run(composed(*SST, "force=true", "trainer.accelerator=gpu"))
@@ -92,7 +92,7 @@ def test_a_kill_at_any_step_of_a_publication_leaves_the_old_result_or_the_new_on
     composed: Any, tmp_path: Path, monkeypatch: Any, step: int
 ) -> None:
     train.run(composed(*SST))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     old = assert_whole(folder)
     shutil.copytree(folder.final, folder.partial)
     with (folder.partial / "model.safetensors").open("ab") as file:
@@ -128,7 +128,7 @@ def test_a_kill_at_any_step_of_a_publication_leaves_the_old_result_or_the_new_on
 
 def test_a_test_set_is_scored_with_the_saved_weights(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     train.run(composed(*SST))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     before = assert_whole(folder)
     monkeypatch.setattr(supervised, "fit", killed)
     train.run(composed(*SST, "test=true"))
@@ -146,7 +146,7 @@ def test_a_test_set_is_scored_with_the_saved_weights(composed: Any, tmp_path: Pa
 
 def test_weights_of_another_run_are_not_scored(composed: Any, tmp_path: Path) -> None:
     train.run(composed(*SST))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     with (folder.final / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(UserError, match=r"model\.safetensors: not the weights that .*\.json was measured with"):
@@ -247,7 +247,7 @@ def test_a_run_that_another_process_makes_is_refused_before_anything_is_trained(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     train.run(composed(*SST))
-    folder = folder_of(tmp_path)
+    folder = run_folder(tmp_path)
     process = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder.lock)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()

@@ -77,15 +77,15 @@ def when_saved(number: signal.Signals) -> Prepare:
 
 def assert_told(child: Child, number: signal.Signals) -> str:
     """It ends with the signal's status and a sentence, which is returned, and without a traceback."""
-    assert child.wait(200) == STATUS[number], child.said()
-    assert "Traceback" not in child.said()
-    (said,) = (line for line in child.said().splitlines() if line.startswith(f"{number.name}: "))
-    assert said.endswith("give the same command again to go on")
-    return said
+    assert child.wait(200) == STATUS[number], child.output()
+    assert "Traceback" not in child.output()
+    (sentence,) = (line for line in child.output().splitlines() if line.startswith(f"{number.name}: "))
+    assert sentence.endswith("give the same command again to go on")
+    return sentence
 
 
 def succeed(child: Child) -> None:
-    assert child.wait(200) == 0, child.said()
+    assert child.wait(200) == 0, child.output()
 
 
 def outcome(outputs: Path) -> tuple[Any, dict[str, torch.Tensor]]:
@@ -102,8 +102,8 @@ def test_a_signal_in_training_saves_the_state_and_the_same_command_ends_in_the_s
     expected, weights = outcome(tmp_path / "whole")
     for number in SIGNALS:
         stopped = tmp_path / number.name
-        said = assert_told(run(stopped, *overrides, prepare=when_saved(number)), number)
-        assert "training is saved after" in said
+        sentence = assert_told(run(stopped, *overrides, prepare=when_saved(number)), number)
+        assert "training is saved after" in sentence
         assert list(stopped.glob(f"runs/*.partial/{STATE}"))
         assert not list(stopped.glob("rows/*.json"))
         assert not list(stopped.glob("runs/*.lock"))
@@ -118,8 +118,8 @@ def test_a_signal_at_an_update_that_is_logged_loses_no_line_of_the_curves(tmp_pa
     own = (*NER, "task.training.batch_size=3", "trainer.max_epochs=1", "logger=csv")
     succeed(run(tmp_path / "whole", *own))
     at_the_tenth = partial(signal_after, ResumeCheckpoint, "on_train_batch_start", 10, signal.SIGTERM)
-    said = assert_told(run(tmp_path / "stopped", *own, prepare=at_the_tenth), signal.SIGTERM)
-    assert "training is saved after 11 updates" in said
+    sentence = assert_told(run(tmp_path / "stopped", *own, prepare=at_the_tenth), signal.SIGTERM)
+    assert "training is saved after 11 updates" in sentence
     succeed(run(tmp_path / "stopped", *own))
     whole, stopped = (read_curve(tmp_path / name) for name in ("whole", "stopped"))
     assert any(line["train/loss"] for line in whole)
@@ -142,8 +142,8 @@ def test_a_signal_while_the_store_is_filled_keeps_the_shards_that_are_whole(
     own += (f"bilm.path={tmp_path / 'bilm'}", "bilm.store.dtype=float32")
     succeed(run(tmp_path / "whole", *own))
     stopped = tmp_path / "stopped"
-    said = assert_told(run(stopped, *own, prepare=partial(signal_after, Shards, "append", 3, number)), number)
-    assert "what was finished before is kept" in said
+    sentence = assert_told(run(stopped, *own, prepare=partial(signal_after, Shards, "append", 3, number)), number)
+    assert "what was finished before is kept" in sentence
     assert len(list(stopped.glob("layers/*/*.idx"))) == 3
     assert not list(stopped.glob("runs/*.lock"))
     succeed(run(stopped, *own))
@@ -202,7 +202,7 @@ def _is_saved_since(folder: Path, seconds: float) -> bool:
 def wait_for(ready: Callable[[], bool], child: Child) -> None:
     deadline = time.monotonic() + 200
     while not ready():
-        assert child.poll() is None, child.said()
+        assert child.poll() is None, child.output()
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -8,8 +8,10 @@ from elmo_tasks.assembly.encoder import BUNDLED
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.data.corpus import LmText, TextFiles
+from elmo_tasks.data.hub import Hub
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import Files
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
@@ -26,7 +28,6 @@ def build_data(cfg: dict[str, Any]) -> TaskData:
     task = cfg["task"]
     data = TaskData(
         **source_arguments(cfg, task, task["name"]),
-        root=data_root(cfg),
         fraction=cfg["data"]["fraction"],
         words=WordVectors(**cfg["words"]),
         update_words=task["update_words"],
@@ -60,18 +61,17 @@ def build_text(cfg: dict[str, Any]) -> LmText:
     if lm["text"] == SHARDS:
         return TextFiles(root=text_root(cfg), train=lm["train"], heldout=lm["heldout"])
     source = source_arguments(cfg, lm["source"], lm["text"])
-    return TaskText(**source, root=data_root(cfg), fraction=cfg["data"]["fraction"], seed=cfg["seed"])
+    return TaskText(**source, fraction=cfg["data"]["fraction"], seed=cfg["seed"])
 
 
 def source_arguments(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
-    """The reader of a task and the location of its items, as keyword arguments."""
+    """The reader of a task and the source of its items, as keyword arguments."""
     hub = cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
     return {
         "reader": make(section["reader"]),
-        "sources": section["hub"] if hub else section["files"],
-        "hub": hub,
+        "source": Hub(**section["hub"]) if hub else Files(data_root(cfg), section["files"]),
         "dev_share": section["dev_share"],
     }
 

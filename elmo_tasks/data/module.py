@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
@@ -16,7 +16,7 @@ from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.sharing import StandIn, process_rows
-from elmo_tasks.data.source import SPLITS, open_source
+from elmo_tasks.data.source import SPLITS, Source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
@@ -30,9 +30,7 @@ class TaskData(pl.LightningDataModule):
 
     Args:
         reader: the task's reader.
-        sources: for files, the path of each split below ``root``; for the hub, ``id`` and split names.
-        hub: whether the items come from the public hub.
-        root: folder of the files; None for the hub.
+        source: of its items: files, or the public hub.
         dev_share: share of the training items that is cut off as dev, where a data set has no dev split; else None.
         fraction: share of the other training items that is used; the same ones for a given seed.
         words: where the word vectors come from.
@@ -46,9 +44,7 @@ class TaskData(pl.LightningDataModule):
         self,
         *,
         reader: Reader[Any],
-        sources: Mapping[str, Any],
-        hub: bool,
-        root: str | None,
+        source: Source,
         dev_share: float | None = None,
         fraction: float,
         words: WordVectors,
@@ -63,9 +59,9 @@ class TaskData(pl.LightningDataModule):
         self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
-        self.source, self.dev_share = open_source(sources, hub, root), dev_share
-        check_dev(self.source, dev_share)
-        self.digest, self.test_digest = self.source.digest, self.source.test_digest
+        check_dev(source, dev_share)
+        self.source, self.dev_share = source, dev_share
+        self.digest, self.test_digest = source.digest, source.test_digest
         self.store: Store | None = None
 
     def read(self) -> None:

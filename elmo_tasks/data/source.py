@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from elmo_tasks.data.hub import Hub
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -71,11 +70,6 @@ class Files:
         if not items:
             raise UserError(f"{path}: nothing to use in it; expected the {split} split")
         return items
-
-
-def open_source(sources: Mapping[str, Any], hub: bool, root: str | None) -> Source:
-    """The files below ``root``, or the public hub's copy, that a task's configuration names."""
-    return Hub(**sources) if hub else Files(root, sources)
 
 
 def _find(root: Path, pattern: str, split: str) -> Path | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from random import Random
 from typing import Any
 
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.source import open_source
+from elmo_tasks.data.source import Source
 from elmo_tasks.data.splits import read_splits, take_fraction
 from elmo_tasks.nn.characters import composed
 
@@ -21,9 +21,7 @@ class TaskText:
 
     Args:
         reader: the task's reader.
-        sources: for files, the path of each split below ``root``; for the hub, ``id`` and split names.
-        hub: whether the items come from the public hub.
-        root: folder of the files; None for the hub.
+        source: of its items: files, or the public hub.
         dev_share: share of the training items that is cut off as dev, where a data set has no dev split; else None.
         fraction: share of the other training items that is used: the same ones as in the task with this seed.
         seed: of the fraction.
@@ -35,16 +33,13 @@ class TaskText:
         self,
         *,
         reader: Reader[Any],
-        sources: Mapping[str, Any],
-        hub: bool,
-        root: str | None,
+        source: Source,
         dev_share: float | None = None,
         fraction: float,
         seed: int,
     ) -> None:
         self.reader, self.dev_share, self.fraction, self.seed = reader, dev_share, fraction, seed
-        self.source = open_source(sources, hub, root)
-        self.digest = self.source.digest
+        self.source, self.digest = source, source.digest
 
     def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
         """Token lists in the order of the file, or shuffled by ``rng``."""

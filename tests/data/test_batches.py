@@ -7,6 +7,7 @@ import torch
 
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import Files
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import PADDING
@@ -28,9 +29,7 @@ def make_data(tmp_path):
         words = WordVectors(name="random", path=None, dim=3, lowercase=True)
         data = TaskData(
             reader=SstReader(phrases=False),
-            sources=FILES,
-            hub=False,
-            root=str(tmp_path),
+            source=Files(str(tmp_path), FILES),
             words=words,
             update_words=False,
             **{"batch_tokens": 10_000, **settings},
@@ -190,9 +189,7 @@ def documents(tmp_path):
             (tmp_path / split).write_text("".join(lines), "utf-8")
         data = TaskData(
             reader=CorefReader(max_training_sentences=3),
-            sources=FILES,
-            hub=False,
-            root=str(tmp_path),
+            source=Files(str(tmp_path), FILES),
             fraction=fraction,
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,

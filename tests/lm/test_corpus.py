@@ -10,6 +10,7 @@ import pytest
 
 from elmo_tasks.data.corpus import LmVocabulary, TextFiles, count_words, find_shards, read_sentences
 from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.source import Files
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.errors import UserError
 
@@ -48,8 +49,8 @@ def test_words_are_composed_and_keep_compatibility_characters(tmp_path):
 def test_words_of_a_task_s_text_have_one_spelling_too(tmp_path):
     for name in ("train", "dev"):
         (tmp_path / name).write_text(f"{decomposed('naïve')} x x O\nm² x x O\n", "utf-8")
-    files = {"train": "train", "dev": "dev", "test": None}
-    text = TaskText(reader=NerReader(), sources=files, hub=False, root=str(tmp_path), fraction=1.0, seed=0)
+    source = Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None})
+    text = TaskText(reader=NerReader(), source=source, fraction=1.0, seed=0)
     assert [list(text.sentences(split)) for split in ("train", "dev")] == [[["naïve", "m²"]]] * 2
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.snli import SnliItem, SnliReader
+from elmo_tasks.data.source import Files
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.store.store import Filled, LayerStore
@@ -193,9 +194,7 @@ def make_data(write_file, tmp_path):
             write_file(*lines, name=split)
         data = TaskData(
             reader=SnliReader(),
-            sources={"train": "train", "dev": "dev", "test": None},
-            hub=False,
-            root=str(tmp_path),
+            source=Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None}),
             fraction=1.0,
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,

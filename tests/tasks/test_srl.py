@@ -7,6 +7,7 @@ import torch
 from elmo_tasks.batch import Text
 from elmo_tasks.data.conll2012 import FRAMESET, read_documents
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.source import Files
 from elmo_tasks.data.srl import SrlItem, SrlReader
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
@@ -230,9 +231,7 @@ def test_a_sentences_layers_are_computed_and_stored_once_for_all_its_predicates(
         (tmp_path / f"{split}.conll").write_text(conll([SAID, GOOD_NIGHT, RAINED, SAID]))
     data = TaskData(
         reader=SrlReader(max_training_tokens=100),
-        sources={"train": "train.conll", "dev": "dev.conll", "test": None},
-        hub=False,
-        root=str(tmp_path),
+        source=Files(str(tmp_path), {"train": "train.conll", "dev": "dev.conll", "test": None}),
         fraction=1.0,
         words=WordVectors(name="random", path=None, dim=3, lowercase=True),
         update_words=False,

@@ -40,8 +40,10 @@ def _main(cfg: DictConfig) -> float:
 
 def run_composed(cfg: DictConfig) -> float:
     """Run one composed configuration; the development score that chose the checkpoint."""
-    from elmo_tasks.runs.run import run  # torch and Lightning take seconds to import: not for --help
+    from elmo_tasks.configuration import register  # torch and Lightning take seconds to import: not for --help
+    from elmo_tasks.runs.run import run
 
+    register()
     return run(cfg)
 
 

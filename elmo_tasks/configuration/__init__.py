@@ -1,3 +1,5 @@
 """The composed configuration: checking its values, naming a run, instantiating the classes that it names."""
 
-from elmo_tasks.configuration import resolvers as resolvers  # registers what conf/ calls
+from elmo_tasks.configuration.resolvers import register
+
+register()

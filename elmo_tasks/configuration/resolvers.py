@@ -31,5 +31,7 @@ def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:
     return values["shards" if _root_.task.lm.text == SHARDS else "task"]
 
 
-OmegaConf.register_new_resolver("by_scale", by_scale, replace=True)
-OmegaConf.register_new_resolver("by_text", by_text, replace=True)
+def register() -> None:
+    """Make them known. Hydra's joblib launcher forgets all resolvers before each job of a process."""
+    OmegaConf.register_new_resolver("by_scale", by_scale, replace=True)
+    OmegaConf.register_new_resolver("by_text", by_text, replace=True)

@@ -31,7 +31,7 @@ from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, split_files
 from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.train import Training
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 
 _MEGABYTE = 1_000_000
 
@@ -66,6 +66,7 @@ def _train(options: argparse.Namespace) -> None:
     max_bytes = None if options.split_mb is None else int(options.split_mb * _MEGABYTE)
     device = _device(options.device)
     keep_large_blocks()
+    keep_few_products()
     training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
     seconds = math.inf if options.minutes is None else 60 * options.minutes
     score_every = training.updates_per_epoch if options.score_every is None else options.score_every

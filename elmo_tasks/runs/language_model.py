@@ -29,6 +29,7 @@ from elmo_tasks.runs.scoring import describe_layers, describe_metric
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst
+from elmo_tasks.training.memory import keep_few_products
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
 from elmo_tasks.training.progress import ShowProgress
@@ -70,6 +71,7 @@ class LanguageModelRun:
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by the held-out text, score, write the biLM."""
         start = time.perf_counter()
+        keep_few_products()
         pl.seed_everything(self.seed, workers=True, verbose=False)
         self.data.read()
         after_read = time.perf_counter()

@@ -1,0 +1,44 @@
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+PROGRAM = """
+import ctypes
+import torch
+from elmo_tasks.bilm.encoder import TokenEncoder
+from elmo_tasks.training.memory import keep_few_products
+
+class Info(ctypes.Structure):  # glibc's mallinfo2
+    _fields_ = [(f"field_{k}", ctypes.c_size_t) for k in range(10)]
+
+library = ctypes.CDLL(None)
+library.mallinfo2.restype = Info
+
+def megabytes_in_use():
+    info = library.mallinfo2()
+    return (info.field_4 + info.field_7) / 2**20
+
+torch.set_num_threads(1)
+keep_few_products()
+encoder = TokenEncoder(filters=((1, 16), (7, 48)), embedding_dim=16, n_highway=1, projection_dim=32)
+for n_words in range(200, 800):
+    encoder(torch.randint(1, 262, (n_words, 12))).sum().backward()
+    if n_words in (399, 799):
+        print(megabytes_in_use())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33 or newer")
+def test_windows_of_ever_new_shapes_do_not_make_the_process_grow() -> None:
+    environment = {key: value for key, value in os.environ.items() if "CACHE_CAPACITY" not in key}
+    environment["PYTHONPATH"] = str(REPO)
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    after_200, after_600 = map(float, done.stdout.split())
+    assert after_600 - after_200 < 3  # 7 with the caches' own capacities

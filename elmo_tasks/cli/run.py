@@ -40,7 +40,8 @@ def _main(cfg: DictConfig) -> float:
 
 def run_composed(cfg: DictConfig) -> float:
     """Run one composed configuration; the development score that chose the checkpoint."""
-    from elmo_tasks.configuration import register  # torch and Lightning take seconds to import: not for --help
+    # torch and Lightning take seconds to import: not for --help
+    from elmo_tasks.configuration.resolvers import register
     from elmo_tasks.runs.run import run
 
     register()

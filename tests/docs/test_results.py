@@ -2,10 +2,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from elmo_tasks.render.sections import markdown_document, renew
 from elmo_tasks.report import sections
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.command import execute
+from elmo_tasks.tables.measure import Choice, Selection
 from elmo_tasks.tables.request import read_request
 from experiments import readme
 from experiments.claims import CLAIMS
@@ -34,6 +37,18 @@ def test_the_table_and_the_chart_of_readme_are_those_of_the_committed_rows() -> 
     text = (REPO / "README.md").read_text("utf-8")
     assert renew(text, readme.table(), "gains") == text
     assert readme.figure() == (REPO / "docs" / "gains.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/results.md"])
+def test_the_converged_baselines_that_the_note_names_are_those_of_the_rows(document: str) -> None:
+    rows = read_rows([REPO / "experiments" / "rows"])
+    selection = Selection(rows, Choice(("data=local",)))
+    note = (REPO / document).read_text("utf-8").partition("> **Read the gains")[2].partition("\n\n")[0]
+    named = {"SNLI": ("task=snli",), "SST-5": ("task=sst5",), "NER": ("task=ner", "data.fraction=0.1")}
+    for name, overrides in named.items():
+        cell = selection.find((*overrides, "elmo.placement=none"), split="test", seeds=5)
+        assert not cell.rising
+        assert name not in note or f" {cell.mean:.1f} " in note.replace("\n> ", " "), (name, cell.mean)
 
 
 def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:

@@ -110,7 +110,7 @@ def test_a_batch_beyond_the_memory_is_refused_before_it_is_tried(composed: Any, 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["ner", "snli"])
 def test_times_are_predicted_within_wide_bounds(composed: Any, tmp_path: Path, monkeypatch: Any, task: str) -> None:
-    """Processor time, which other processes disturb least, within a factor of two; the docs have closer figures."""
+    """Processor time, which other processes disturb least, within a factor of two."""
     monkeypatch.setattr(probe, "SECONDS", 2.0)
     monkeypatch.setattr(probe, "clock", time.process_time)
     overrides = (f"task={task}", "elmo.placement=both", "data.fraction=1", "trainer.max_epochs=3", "bilm.path=null")

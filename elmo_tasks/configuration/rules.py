@@ -61,15 +61,16 @@ def _narrowed(kind: Any, limit: Range | Matching) -> Rule:
 
 
 def _in_words(kind: Any, limit: Range) -> str:
+    """``a whole number from 1 to 1,000``, ``a number above 0 and below 1``."""
     if kind is int:
         low = f"{int(limit.low):,}"
-        return (
-            f"a whole number of at least {low}"
-            if math.isinf(limit.high)
-            else (f"a whole number from {low} to {int(limit.high):,}")
-        )
-    left, right = ("(" if limit.above else "["), (")" if limit.below or math.isinf(limit.high) else "]")
-    return f"a number in {left}{limit.low:g}, {limit.high:g}{right}"
+        bounded = f"a whole number from {low} to {limit.high:,.0f}"
+        return f"a whole number of at least {low}" if math.isinf(limit.high) else bounded
+    if not limit.above and not limit.below and math.isfinite(limit.high):
+        return f"a number from {limit.low:g} to {limit.high:g}"
+    low = f"a number above {limit.low:g}" if limit.above else f"a number of at least {limit.low:g}"
+    high = f" and {'below' if limit.below else 'at most'} {limit.high:g}"
+    return low if math.isinf(limit.high) else low + high
 
 
 def _choice(*choices: Any) -> Rule:

@@ -163,7 +163,7 @@ def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: i
         (["bilm.options.lstm.dim=13"], r"holds .*dim=12.* but the sizes to train .*dim=13"),
         (["test=true"], r"^test=true, but task=lm has no test set"),
         (["task.data.window=0"], r"^task\.data\.window must be a whole number of at least 1, found 0"),
-        (["task.model.forget=2"], r"^task\.model\.forget must be a number in \[0, 1\], found 2"),
+        (["task.model.forget=2"], r"^task\.model\.forget must be a number from 0 to 1, found 2"),
         (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),
     ],
 )

@@ -55,10 +55,11 @@ def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
     card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8")
     records = REPO / "experiments" / "bilm_mini"
     first = [line.split(",") for line in (records / "first_run_dev.csv").read_text().splitlines()[1:]]
-    second, third = (json.loads((records / f"{name}_run.json").read_text()) for name in ("second", "third"))
-    assert_curve(card, [float(line[1]) for line in first], second)
-    assert_curve(card, [], third)
-    assert_final(card, third)
+    second, third, fourth = (json.loads((records / f"{n}_run.json").read_text()) for n in ("second", "third", "fourth"))
+    assert_curve(card, [float(line[1]) for line in first], second["curve"])
+    assert_curve(card, [], third["curve"])
+    assert_curve(card, [], fourth["training"]["curve"])
+    assert_final(card, fourth)
 
 
 def test_the_card_of_the_bundled_bilm_gives_its_perplexities_by_kind_of_text() -> None:
@@ -79,12 +80,12 @@ def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -
         json.loads((REPO / "experiments" / "bilm_mini_ko" / f"{name}_run.json").read_text())
         for name in ("first", "second")
     )
-    assert_curve(card, [point["dev"]["perplexity"] for point in first["curve"]], second)
+    assert_curve(card, [point["dev"]["perplexity"] for point in first["curve"]], second["curve"])
     assert_final(card, second)
 
 
-def assert_curve(card: str, before: list[float], row: dict[str, Any]) -> None:
-    curve = before + [point["dev"]["perplexity"] for point in row["curve"]]
+def assert_curve(card: str, before: list[float], points: list[dict[str, Any]]) -> None:
+    curve = before + [point["dev"]["perplexity"] for point in points]
     assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card
 
 

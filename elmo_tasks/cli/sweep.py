@@ -46,7 +46,7 @@ def show(cells: list[dict[str, Any]]) -> None:
 
     values = [dict(text.split("=", 1) for text in cell["overrides"] if "=" in text) for cell in cells]
     keys = differing(values)
-    table = Table(title=f"{len(cells)} runs", title_justify="left")
+    table = Table(title=f"{len(cells)} run{'s' * (len(cells) != 1)}", title_justify="left")
     for key in (*keys, "dev"):
         table.add_column(key, overflow="fold", justify="right" if key == "dev" else "left")
     for cell, given in zip(cells, values, strict=True):

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -49,6 +50,19 @@ def test_the_converged_baselines_that_the_note_names_are_those_of_the_rows(docum
         cell = selection.find((*overrides, "elmo.placement=none"), split="test", seeds=5)
         assert not cell.rising
         assert name not in note or f" {cell.mean:.1f} " in note.replace("\n> ", " "), (name, cell.mean)
+
+
+def test_the_quick_start_names_the_scores_of_the_rows() -> None:
+    rows = [row for row in read_rows([REPO / "experiments" / "rows"]).finished if row.slug.startswith("sample-")]
+    text = " ".join((REPO / "README.md").read_text("utf-8").split())
+    by_place = {
+        place: {row.seed: row.score for row in rows if row.task == "ner" and row.elmo and row.elmo.placement == place}
+        for place in ("none", "input")
+    }
+    baseline, elmo = (f"{by_place[place][1]:.1f}" for place in ("none", "input"))
+    assert f"{baseline} without ELMo and {elmo} with it" in text
+    means = " and ".join(f"{fmean(scores.values()):.1f}" for scores in by_place.values())
+    assert f"(means of three seeds: {means})" in text
 
 
 def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:

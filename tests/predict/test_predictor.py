@@ -140,7 +140,7 @@ def test_weights_of_another_run_are_refused(finished: Finished, tmp_path: Path) 
             r"config\.json: task\.model\.char_filters must be a whole number from",
         ),
         (("task", "model", "hidden"), [90_000, 90_000], r"weights of another size"),
-        (("task", "model", "dropout"), "x", r"config\.json: task\.model\.dropout must be a number in"),
+        (("task", "model", "dropout"), "x", r"config\.json: task\.model\.dropout must be a number of at least 0"),
         (("task", "metric", "_target_"), "os.system", r"config\.json: task\.metric\._target_ must be a class below"),
         (("task", "training", "batch_size"), None, r"config\.json: task\.training: batch_size must be a whole number"),
         (("elmo", "placement"), "above", r"config\.json: elmo\.placement must be one of"),

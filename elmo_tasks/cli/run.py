@@ -44,7 +44,7 @@ def run_composed(cfg: DictConfig) -> float:
     from elmo_tasks.configuration.resolvers import register
     from elmo_tasks.runs.run import run
 
-    register()
+    register()  # not only at its import: see there
     return run(cfg)
 
 

@@ -15,7 +15,7 @@ def keep_large_blocks() -> bool:
     """Keep large freed blocks in the process instead of handing them back to the kernel after each step.
 
     Activations of a training step are tens of megabytes. By default glibc maps each such block anew, and the kernel
-    clears it page by page: up to half of a step's time in biLM training on a CPU.
+    clears it page by page, which takes a good part of a step.
 
     Returns:
         False where there is no glibc, and nothing changes.

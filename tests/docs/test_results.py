@@ -74,6 +74,8 @@ def test_the_card_of_the_bundled_bilm_gives_the_recorded_perplexities() -> None:
     assert_curve(card, [], third["curve"])
     assert_curve(card, [], fourth["training"]["curve"])
     assert_final(card, fourth)
+    earlier, now = (row["scores"]["dev"]["perplexity"] for row in (third, fourth))
+    assert f"from {earlier:.1f} to {now:.1f}" in RESULTS
 
 
 def test_the_card_of_the_bundled_bilm_gives_its_perplexities_by_kind_of_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -72,4 +73,5 @@ def _check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None
         return
     expected, is_right = find_rule(hint)
     if not is_right(value):
-        raise UserError(f"{key} must be {expected}, found {quoted(value)}")
+        finite = "finite, " if isinstance(value, float) and not math.isfinite(value) else ""
+        raise UserError(f"{key} must be {finite}{expected}, found {quoted(value)}")

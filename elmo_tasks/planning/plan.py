@@ -27,6 +27,10 @@ _SHARD_COPIES = 3.5
 """Memory while a shard is computed, as a multiple of its layers in float32 (measured)."""
 
 
+_HEAP_GROWTH = 2
+"""Memory of training after batches of many shapes, as a multiple of what the largest one takes (measured)."""
+
+
 @dataclass(frozen=True)
 class Layers:
     """What of an encoder's layers a run needs.
@@ -91,7 +95,8 @@ class Plan:
         """Memory at the peak; what filling the store has used is kept for training, but not always fit for it."""
         if self.step is None:
             return 0
-        return self.step.peak_bytes + (0 if self.layers is None else self.layers.fill_bytes)
+        training = _HEAP_GROWTH * (self.step.peak_bytes - self.step.bytes_before)
+        return self.step.bytes_before + training + (0 if self.layers is None else self.layers.fill_bytes)
 
 
 def make_plan(

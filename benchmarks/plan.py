@@ -1,0 +1,128 @@
+"""Plans against what then happened.
+
+``python benchmarks/plan.py [only=ner,snli] [KEY=VALUE ...]``
+
+For each task, without ELMo and with it at both places, in a process each: a plan (``plan=true``), then the run, with
+:data:`STEPS` updates and one score on dev. Printed are planned and taken seconds of the biLM pass and of training with
+dev, and gigabytes of memory at the peak, with the ratio of the two. A plan does not count the time to read the data: it
+is that of the run without ELMo, and taken off. Nothing else may start or end on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+
+from elmo_tasks.configuration.validate import validate
+from elmo_tasks.runs.kinds import build_run
+from elmo_tasks.runs.run import prepare_process, run
+
+CONF = Path(__file__).parents[1] / "conf"
+TASKS = ("sst5", "ner", "snli", "srl", "coref", "squad")
+STEPS = 200
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds until the layers were there, seconds of training with dev, gigabytes at the peak."""
+
+    layers: float
+    fit: float
+    memory: float
+
+
+class PeakMemory:
+    """The largest memory of this process meanwhile, by a look every 20 ms, without pages of files.
+
+    The system drops the pages of the layer store when it needs the memory, so that a plan does not count them either.
+    """
+
+    def __enter__(self) -> PeakMemory:
+        self.libraries, self.gigabytes, self.ended = memory("RssFile"), 0.0, threading.Event()
+        self.watcher = threading.Thread(target=self._watch)
+        self.watcher.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        self.watcher.join()
+
+    def _watch(self) -> None:
+        while not self.ended.wait(0.02):
+            self.gigabytes = max(self.gigabytes, self.libraries + memory("RssAnon"))
+
+
+def memory(kind: str) -> float:
+    """Gigabytes of this process by /proc (Linux)."""
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(kind)) * 1024 / 1e9
+
+
+def composed(overrides: Sequence[str]) -> Any:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", list(overrides))
+
+
+def planned(overrides: Sequence[str]) -> Cost:
+    cfg = validate(composed(overrides))
+    prepare_process(cfg)
+    plan = build_run(cfg).plan(done=False)  # type: ignore[attr-defined]
+    return Cost(0.0 if plan.layers is None else plan.layers.seconds, plan.fit_seconds, plan.peak_bytes / 1e9)
+
+
+def taken(overrides: Sequence[str], rows: Path) -> Cost:
+    with contextlib.redirect_stdout(io.StringIO()), PeakMemory() as memory:
+        run(composed([*overrides, f"results.dir={rows}"]))
+    [path] = rows.glob("*.json")
+    seconds = json.loads(path.read_text("utf-8"))["seconds"]
+    path.unlink()
+    return Cost(seconds["layers"], seconds["fit"], memory.gigabytes)
+
+
+def in_a_process(function: Any, *arguments: Any) -> Cost:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        cost: Cost = pool.submit(function, *arguments).result()
+    return cost
+
+
+def compare(task: str, overrides: Sequence[str], folder: Path) -> None:
+    reading = 0.0
+    for placement in ("none", "both"):
+        cell = (f"task={task}", f"elmo.placement={placement}", f"trainer.max_steps={STEPS}", *overrides)
+        cell = (*cell, "trainer.progress=false", f"paths.outputs={folder / task}")
+        plan = in_a_process(planned, cell)
+        cost = in_a_process(taken, cell, folder / "rows")
+        numbers = [(plan.fit, cost.fit), (plan.memory, cost.memory)]
+        if placement == "none":
+            reading = cost.layers
+        else:
+            numbers.append((plan.layers, cost.layers - reading))
+        print(f"{task:8}{placement:8}" + "".join(f"{a:9.1f}{b:9.1f}{a / b:7.2f}" for a, b in numbers), flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    only = next((a.removeprefix("only=").split(",") for a in arguments if a.startswith("only=")), TASKS)
+    overrides = [a for a in arguments if not a.startswith("only=")]
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {STEPS} updates and dev")
+    print("in each column: planned, taken, planned / taken")
+    print(f"{'task':8}{'ELMo':8}{'training and dev, s':>25}{'memory, GB':>25}{'biLM pass, s':>25}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for task in only:
+            compare(task, overrides, Path(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

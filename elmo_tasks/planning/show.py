@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from elmo_tasks.planning.plan import Layers, Plan, total
+from elmo_tasks.planning.layers import Layers
+from elmo_tasks.planning.plan import Plan, total
 from elmo_tasks.store.shards import size
 
 _shown: dict[str, Plan] = {}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import elmo_tasks.planning.probe as probe
+import elmo_tasks.planning.room as room
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
-from elmo_tasks.planning.memory import available_bytes
 from elmo_tasks.planning.show import duration
 from elmo_tasks.runs.kinds import build_run
 from elmo_tasks.runs.run import run
@@ -100,11 +100,12 @@ def test_a_store_beyond_its_limit_or_the_disk_is_refused(composed: Any, tmp_path
 
 
 def test_a_batch_beyond_the_memory_is_refused_before_it_is_tried(composed: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(planning, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(room, "available_bytes", lambda: 1000)
     with pytest.raises(UserError, match=r"the largest batch takes about .* of memory, but .* task\.training\.batch"):
-        planning.allow_memory(2000)
-    planning.allow_memory(500)
-    assert available_bytes() > 1e8  # type: ignore[operator]
+        room.allow_memory(2000)
+    room.allow_memory(500)
+    monkeypatch.undo()
+    assert room.available_bytes() > 1e8  # type: ignore[operator]
 
 
 @pytest.mark.slow

@@ -13,8 +13,13 @@ from elmo_tasks.nn.linear import product
 
 def peak_megabytes() -> float:
     """The largest resident memory of this process so far (Linux; its ru_maxrss would include the parent's)."""
-    status = Path("/proc/self/status").read_text("utf-8")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
+    return megabytes("VmHWM")
+
+
+def megabytes(kind: str) -> float:
+    """A line of this process's ``/proc/self/status`` (Linux): ``VmHWM``, ``RssAnon``, ``RssFile``."""
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(kind)) / 1024
 
 
 def ceiling(clock: Callable[[], float] = time.perf_counter) -> float:

@@ -3,9 +3,9 @@
 ``python benchmarks/plan.py [only=ner,snli] [KEY=VALUE ...]``
 
 For each task, without ELMo and with it at both places, in a process each: a plan (``plan=true``), then the run, with
-:data:`STEPS` updates and one score on dev. Printed are planned and taken seconds of the biLM pass and of training with
-dev, and gigabytes of memory at the peak, with the ratio of the two. A plan does not count the time to read the data: it
-is that of the run without ELMo, and taken off. Nothing else may start or end on the machine meanwhile.
+:data:`STEPS` updates and the scores on dev that fall due. Printed are planned and taken seconds of the biLM pass and of
+training with dev, and gigabytes of memory at the peak, with the ratio of the two. The time to read the data is not
+planned: it is that of the run without ELMo, and taken off. Nothing else may start or end on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
+from machine import megabytes
 
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.runs.kinds import build_run
@@ -51,7 +52,7 @@ class PeakMemory:
     """
 
     def __enter__(self) -> PeakMemory:
-        self.libraries, self.gigabytes, self.ended = memory("RssFile"), 0.0, threading.Event()
+        self.libraries, self.megabytes, self.ended = megabytes("RssFile"), 0.0, threading.Event()
         self.watcher = threading.Thread(target=self._watch)
         self.watcher.start()
         return self
@@ -62,13 +63,7 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self.ended.wait(0.02):
-            self.gigabytes = max(self.gigabytes, self.libraries + memory("RssAnon"))
-
-
-def memory(kind: str) -> float:
-    """Gigabytes of this process by /proc (Linux)."""
-    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(kind)) * 1024 / 1e9
+            self.megabytes = max(self.megabytes, self.libraries + megabytes("RssAnon"))
 
 
 def composed(overrides: Sequence[str]) -> Any:
@@ -84,12 +79,12 @@ def planned(overrides: Sequence[str]) -> Cost:
 
 
 def taken(overrides: Sequence[str], rows: Path) -> Cost:
-    with contextlib.redirect_stdout(io.StringIO()), PeakMemory() as memory:
+    with contextlib.redirect_stdout(io.StringIO()), PeakMemory() as peak:
         run(composed([*overrides, f"results.dir={rows}"]))
     [path] = rows.glob("*.json")
     seconds = json.loads(path.read_text("utf-8"))["seconds"]
     path.unlink()
-    return Cost(seconds["layers"], seconds["fit"], memory.gigabytes)
+    return Cost(seconds["layers"], seconds["fit"], peak.megabytes * 1024**2 / 1e9)
 
 
 def in_a_process(function: Any, *arguments: Any) -> Cost:

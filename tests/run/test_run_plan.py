@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
+from elmo_tasks.planning.layers import Layers
 from elmo_tasks.planning.show import duration
 from elmo_tasks.runs.kinds import build_run
 from elmo_tasks.runs.run import run
@@ -120,6 +122,14 @@ def test_times_are_predicted_within_wide_bounds(composed: Any, tmp_path: Path, m
     run(composed(*overrides))
     taken = time.process_time() - start
     assert 0.5 < plan.seconds / taken < 2
+
+
+def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:
+    step = probe.StepCost(epoch_seconds=1.0, dev_seconds=1.0, n_batches=1, peak_bytes=1500, bytes_before=1000)
+    layers = Layers(1, 1, {}, "layers", 1, 1, 1, 1.0, fill_bytes=70)
+    plan = planning.Plan("run", False, {}, 1, layers, step, epochs=1, updates=1)
+    assert plan.peak_bytes == 1000 + 2 * 500 + 70
+    assert replace(plan, layers=None).peak_bytes == 2000
 
 
 def test_an_encoder_is_timed_by_words_and_by_tokens(tiny_bilm: BiLM, monkeypatch: Any) -> None:

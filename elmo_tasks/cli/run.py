@@ -44,7 +44,7 @@ def run_composed(cfg: DictConfig) -> float:
     from elmo_tasks.configuration.resolvers import register
     from elmo_tasks.runs.run import run
 
-    register()  # not only at its import: see there
+    register()  # again in each run: a launcher may have forgotten the resolvers
     return run(cfg)
 
 

@@ -165,8 +165,10 @@ def main(arguments: list[str]) -> None:
             words = list(dict.fromkeys(word for s in sentences for word in s))
             encoder_time, _ = best_of_three(partial(bilm.encoder.encode, words))
             memory = peak_megabytes() - before
-            bilm.precision = "bfloat16"
-            short, rounded = best_of_three(partial(bilm.layers, sentences))
+            rounded = {}
+            for precision in ("bfloat16", "int8"):
+                bilm.precision = precision
+                rounded[precision] = best_of_three(partial(bilm.layers, sentences))
             plain, expected = seconds(partial(plain_layers, bilm, sentences))
         difference = max(float((a - b).abs().max()) for a, b in zip(layers, expected, strict=True))
         for_words, for_lstm = flops(bilm, sentences)
@@ -178,11 +180,13 @@ def main(arguments: list[str]) -> None:
             f"together {rate / peak:.0%} of the best products; at most {memory:,.0f} MB more than with one batch",
             flush=True,
         )
-        print(
-            f"{'':9}{n_tokens / short:9,.0f} tokens/s in bfloat16, {ours / short:.2f} times; relative error of a layer "
-            + ", ".join(f"{error:.1e}" for error in relative_errors(rounded, layers)),
-            flush=True,
-        )
+        for precision, (taken, found) in rounded.items():
+            errors = ", ".join(f"{error:.1e}" for error in relative_errors(found, layers))
+            print(
+                f"{'':9}{n_tokens / taken:9,.0f} tokens/s in {precision}, {ours / taken:.2f} times; "
+                f"relative error of a layer {errors}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

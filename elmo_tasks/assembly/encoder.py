@@ -47,6 +47,10 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
         raise UserError(
             "bilm.state=warm: the bundled text is English; set bilm.warm_text to a Korean one for bilm=mini_ko"
         )
+    if bilm["precision"] == "int8" and device != "cpu":
+        raise UserError(
+            f"bilm.precision=int8 is for a CPU, and the biLM would run on {device}; set bilm.precision=bfloat16"
+        )
     model = BiLM.load(path or name)
     model.precision = bilm["precision"]
     expected = bilm_options(bilm)

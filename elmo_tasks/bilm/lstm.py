@@ -52,13 +52,14 @@ class ProjectedLSTM(nn.Module):
         like = self.weight.detach()
         return like.new_zeros(2, n_rows, self.projection_dim), like.new_zeros(2, n_rows, self.dim)
 
-    def forward(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, batch_sizes: Sequence[int], state: State, int8: bool = False) -> tuple[Tensor, State]:
         """Run over packed sequences.
 
         Args:
             x: ``[2, N, input_dim]``, each direction in its own reading order.
             batch_sizes: number of active rows at each step, not increasing.
             state: initial state of each row; no gradient flows into it (truncated backpropagation).
+            int8: round what is multiplied to 8 bits; on a CPU without gradients only.
 
         Returns:
             outputs ``[2, N, P]`` and the final state of each row.
@@ -75,7 +76,7 @@ class ProjectedLSTM(nn.Module):
         if not torch.is_grad_enabled() and device == "cpu":
             clips = (self.cell_clip, self.proj_clip)
             directions = (
-                read(x[k], weight[k], bias[k], projection, batch_sizes, (state[0][k], state[1][k]), clips)
+                read(x[k], weight[k], bias[k], projection, batch_sizes, (state[0][k], state[1][k]), clips, int8)
                 for k, projection in enumerate((None, None) if w_projection is None else w_projection)
             )
             out, hidden, cell = map(torch.stack, zip(*directions, strict=True))

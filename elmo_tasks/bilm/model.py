@@ -44,7 +44,8 @@ class BiLM(nn.Module):
     * ``warm``: every sentence starts from one fixed state, the final state of :meth:`warm_up`;
     * ``carry``: row k of a call starts from the final state of row k of the previous call, as in bilm-tf.
 
-    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in 16 bits; sums, gates and states keep 32 bits.
+    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in 16 bits; with ``"int8"``, on a CPU, the LSTMs'
+    in 8 bits, and those of the token layer in 32. Sums, gates and states keep 32 bits.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
@@ -210,7 +211,7 @@ class BiLM(nn.Module):
             while last < len(batch_sizes) and (last == first or end + batch_sizes[last] - begin <= limit):
                 end += batch_sizes[last]
                 last += 1
-            out, state = lstm(x[:, begin:end], batch_sizes[first:last], state)
+            out, state = lstm(x[:, begin:end], batch_sizes[first:last], state, self.precision == "int8")
             outs.append(out)
             first, begin = last, end
         return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state

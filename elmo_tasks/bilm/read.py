@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from elmo_tasks.nn.int8 import int8_product_and_sum_with, int8_product_with
 from elmo_tasks.nn.linear import linear, product_and_sum_with, product_with
 from elmo_tasks.nn.packing import step_ranges
 
@@ -23,6 +24,7 @@ def read(
     batch_sizes: Sequence[int],
     state: tuple[Tensor, Tensor],
     clips: tuple[float, float],
+    int8: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run over packed sequences; gates are i, j, f, o, where j is doubled (``tanh(j) = 2 sigmoid(2 j) - 1``).
 
@@ -34,14 +36,21 @@ def read(
         batch_sizes: number of active rows at each step, not increasing.
         state: initial hidden state and cell of each row, ``[B, P]`` and ``[B, H]``.
         clips: bounds of the cell's and of the output's absolute value.
+        int8: round what is multiplied to 8 bits; sums, gates and the state keep their dtype.
 
     Returns:
         outputs ``[N, P]``, and the final hidden state and cell of each row.
     """
     cell_clip, proj_clip = clips
-    gates = linear(x, weight[: x.shape[1]].t(), bias)
-    advance = product_and_sum_with(weight[x.shape[1] :])
-    project = None if w_projection is None else product_with(w_projection)
+    from_input, from_hidden = weight[: x.shape[1]], weight[x.shape[1] :]
+    if int8:
+        gates = int8_product_and_sum_with(from_input)(x, bias)
+        advance = int8_product_and_sum_with(from_hidden)
+        project = None if w_projection is None else int8_product_with(w_projection)
+    else:
+        gates = linear(x, from_input.t(), bias)
+        advance = product_and_sum_with(from_hidden)
+        project = None if w_projection is None else product_with(w_projection)
     hidden, minus_cell = state[0].clone(), -state[1]  # negated: saves two passes over the cell
     out = hidden.new_empty(len(x), hidden.shape[1])
     for start, stop in step_ranges(batch_sizes):

@@ -56,7 +56,7 @@ class BilmSection:
     name: Name
     path: str | None
     state: Literal["reset", "carry", "warm"]
-    precision: Literal["float32", "bfloat16"]
+    precision: Literal["float32", "bfloat16", "int8"]
     options: dict[str, Any]
     store: StoreSection
     warm_text: str | None = None

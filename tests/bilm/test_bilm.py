@@ -290,6 +290,15 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
     torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)
 
 
+def test_int8_rounds_the_products_of_the_lstms_alone(tiny_bilm):
+    exact = torch.cat(tiny_bilm.layers(SENTENCES), dim=1)
+    tiny_bilm.precision = "int8"
+    rounded = torch.cat(tiny_bilm.layers(SENTENCES), dim=1)
+    error = (rounded - exact).square().mean(dim=(1, 2)).sqrt() / exact.square().mean(dim=(1, 2)).sqrt()
+    assert error[0] == 0
+    assert ((error[1:] > 1e-4) & (error[1:] < 0.05)).all(), error
+
+
 def test_the_first_truncated_words_are_named_in_one_warning(tiny_bilm, tmp_path, recwarn):
     tiny_bilm.layers([["a" * 48]])
     assert not recwarn.list

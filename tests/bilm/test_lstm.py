@@ -92,6 +92,25 @@ def test_without_gradients_the_faster_computation_gives_the_same(monkeypatch, ls
     assert all(torch.equal(part, kept) for part, kept in zip(given, before, strict=True))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_in_8_bits_outputs_differ_by_their_rounding(lstm, x, state, dtype):
+    with torch.no_grad():
+        parts = lstm.to(dtype)(x.to(dtype), BATCH_SIZES, tuple(part.to(dtype) for part in state), int8=True)
+    *expected, _ = oracle(lstm.double(), x, LENGTHS, state)
+    for found, wanted in zip((parts[0], *parts[1]), expected, strict=True):
+        assert found.dtype == dtype
+        assert 1e-5 < np.abs(found.numpy() - wanted).max() < 0.05
+
+
+def test_in_8_bits_a_row_does_not_depend_on_the_rows_beside_it(lstm, x, state):
+    with torch.no_grad():
+        out, _ = lstm(x, BATCH_SIZES, state, int8=True)
+        for row, length in enumerate(LENGTHS):
+            places = [sum(min(n, step) for n in LENGTHS) + row for step in range(length)]
+            alone, _ = lstm(x[:, places], [1] * length, tuple(part[:, row : row + 1] for part in state), int8=True)
+            torch.testing.assert_close(alone, out[:, places], rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("clips", [CLIPS, {"cell_clip": float("inf"), "proj_clip": float("inf")}])
 def test_the_hand_written_gradient_is_the_numerical_one(lstm, x, state, clips):
     lstm.cell_clip, lstm.proj_clip = clips["cell_clip"], clips["proj_clip"]

@@ -7,9 +7,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from elmo_tasks.assembly import build_language_model, build_lm_data
+from elmo_tasks.assembly.encoder import load_encoder
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.encoders.hf import HuggingFace
+from elmo_tasks.errors import UserError
 
 SENTENCES = [["the", "cat", "sat", "."], ["Paris"], [], ["a", "word", "of", "many", "characters"], ["the", "the"]]
 
@@ -104,3 +106,10 @@ def test_other_encoders(kind, cove_files, hf_folder):
     with other_device():
         away = here(sent_away(encoder).layers(SENTENCES))
     torch.testing.assert_close(away, near)
+
+
+def test_products_of_8_bits_are_for_a_cpu(composed):
+    bilm = validate(composed("task=ner", "bilm.precision=int8"))["bilm"]
+    assert load_encoder(bilm, "cpu").precision == "int8"
+    with pytest.raises(UserError, match=r"^bilm\.precision=int8 is for a CPU, and the biLM would run on cuda"):
+        load_encoder(bilm, "cuda")

@@ -264,9 +264,11 @@ def test_sentences_are_padded_with_zeros_to_the_longest(tiny_bilm, tmp_path):
 
 
 def test_layers_of_another_precision_lie_elsewhere(tiny_bilm, tmp_path):
-    exact = [kind(tmp_path, tiny_bilm).shards.folder for kind in (LayerStore, TokenStore)]
-    tiny_bilm.precision = "bfloat16"
-    assert not {kind(tmp_path, tiny_bilm).shards.folder for kind in (LayerStore, TokenStore)} & set(exact)
+    folders = set()
+    for precision in ("float32", "bfloat16", "int8"):
+        tiny_bilm.precision = precision
+        folders |= {kind(tmp_path, tiny_bilm).shards.folder for kind in (LayerStore, TokenStore)}
+    assert len(folders) == 6
 
 
 class TestTokenStore:

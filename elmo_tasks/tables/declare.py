@@ -105,6 +105,7 @@ class Table(Declared):
         compare: pairs of column labels whose difference is tested, beside those of the gains.
         axis: what the lines' x is, where they make curves: ``share`` (percent) or ``lambda``.
         chart: whether the first gain is drawn as a chart of its two columns.
+        other_bilm: whether columns differ in the biLM's digest on purpose; else such cells are not compared.
     """
 
     columns: tuple[Column | Gain | Quote, ...]
@@ -112,6 +113,7 @@ class Table(Declared):
     compare: tuple[tuple[str, str], ...] = ()
     axis: str = ""
     chart: bool = False
+    other_bilm: bool = False
 
     def scores(self) -> tuple[Column, ...]:
         """The columns whose cells come from rows."""

@@ -115,7 +115,8 @@ class MeasuredTable:
 
     def comparison(self, line: Line, of: str, over: str) -> Comparison:
         """The test of one cell's scores against another's."""
-        return compare_cells(self.cells[line.label, of], self.cells[line.label, over])
+        cells = self.cells[line.label, of], self.cells[line.label, over]
+        return compare_cells(*cells, other_bilm=self.table.other_bilm)
 
 
 def compare_cells(of: Cell, over: Cell, *, other_bilm: bool = False) -> Comparison:
@@ -129,7 +130,7 @@ def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
 
     Args:
         cells: those without rows, and those without a biLM, do not count.
-        other_bilm: whether the biLM's weights are what is compared.
+        other_bilm: whether the biLM, or the precision it is read with, is what is compared.
     """
     if not same_data(*cells):
         return "not compared: the rows are of different data files"

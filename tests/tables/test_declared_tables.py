@@ -140,7 +140,7 @@ def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> 
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
 
 
-def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write: Any) -> None:
+def test_settings_with_other_bilm_weights_are_compared_only_where_that_is_the_point(tmp_path: Path, write: Any) -> None:
     last = Column("last", ("elmo.mix=last",))
     table = Table("t", (Line("NER", (NER,)),), (BASELINE, last, ELMO, Gain("g", "ELMo", "last")), seeds=3)
     table = replace(table, compare=(("ELMo", "baseline"),))
@@ -154,6 +154,7 @@ def test_settings_with_other_bilm_weights_are_not_compared(tmp_path: Path, write
     assert grid.lines[0][-1] == "missing"
     assert "NER, ELMo against last: not compared: the rows are of different biLM weights" in grid.notes
     assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
+    assert filled(tmp_path, replace(table, other_bilm=True)).section.grid.lines[0][-1] == "+6.67"
 
 
 def test_the_split_of_a_line_overrides_that_of_the_table_and_is_in_a_note(tmp_path: Path, write: Any) -> None:
@@ -319,7 +320,10 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
 
 @pytest.mark.parametrize(
     ("name", "n_cells"),
-    [("table1", 2), ("table2", 0), ("table3", 0), ("figure1", 18), ("figure2", 1), ("ensembles", 0), ("ablations", 7)],
+    [
+        *(("table1", 2), ("table2", 0), ("table3", 0), ("figure1", 18), ("figure2", 1), ("ensembles", 0)),
+        *(("ablations", 7), ("precision", 3)),
+    ],
 )
 def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name: str, n_cells: int) -> None:
     module = importlib.import_module(f"experiments.{name}")

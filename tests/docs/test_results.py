@@ -9,8 +9,10 @@ from elmo_tasks.render.sections import markdown_document, renew
 from elmo_tasks.report import sections
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.command import execute
+from elmo_tasks.tables.declare import Table
+from elmo_tasks.tables.declare_claims import Claims
 from elmo_tasks.tables.request import read_request
-from experiments import readme
+from experiments import precision, readme
 from experiments.claims import CLAIMS
 
 REPO = Path(__file__).parents[2]
@@ -23,13 +25,16 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
     assert renew(RESULTS, text) == RESULTS
 
 
-def test_the_verdicts_are_those_of_the_committed_rows(tmp_path: Path) -> None:
-    copy = tmp_path / "results.md"
-    copy.write_text(RESULTS, "utf-8")
+@pytest.mark.parametrize(("document", "declared"), [("results.md", CLAIMS), ("paper_scale.md", precision.TABLE)])
+def test_tables_within_documents_are_those_of_the_committed_rows(
+    tmp_path: Path, document: str, declared: Table | Claims
+) -> None:
+    """Renewed by: python -m experiments.claims (or precision) rows=experiments/rows --into docs/DOCUMENT."""
+    text, copy = (REPO / "docs" / document).read_text("utf-8"), tmp_path / document
+    copy.write_text(text, "utf-8")
     request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
-    assert execute((CLAIMS,), request) == 0
-    renewed = copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows")
-    assert renewed == RESULTS
+    assert execute((declared,), request) == 0
+    assert copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows") == text
 
 
 def test_the_table_and_the_chart_of_readme_are_those_of_the_committed_rows() -> None:

@@ -3,10 +3,12 @@
 import json
 import shutil
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import elmo_tasks.planning.probe as probe
@@ -17,8 +19,10 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
 from elmo_tasks.planning.layers import Layers
 from elmo_tasks.planning.show import duration
+from elmo_tasks.planning.stand_in import StandInLayers, stand_in
 from elmo_tasks.runs.kinds import build_run
 from elmo_tasks.runs.run import run
+from elmo_tasks.store.store import LayerStore
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +126,19 @@ def test_times_are_predicted_within_wide_bounds(composed: Any, tmp_path: Path, m
     run(composed(*overrides))
     taken = time.process_time() - start
     assert 0.5 < plan.seconds / taken < 2
+
+
+@pytest.mark.parametrize("n", [0, 7, 5000])
+def test_a_stand_in_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_path: Path, n: int) -> None:
+    layers = stand_in(LayerStore(tmp_path, tiny_bilm))
+    assert isinstance(layers, StandInLayers)
+    tracemalloc.start()
+    found = layers.get(["a"] * n)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape == (n, 3, 12)
+    assert len(np.unique(found, axis=0)) == min(n, 4096)
+    assert peak < 2 * found.nbytes + 100_000
 
 
 def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:

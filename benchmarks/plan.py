@@ -17,7 +17,6 @@ import io
 import json
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
-from machine import megabytes
+from machine import PeakMemory
 
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.runs.kinds import build_run
@@ -50,27 +49,6 @@ class Cost:
     fit: float
     memory: float
     update: float = 0.0
-
-
-class PeakMemory:
-    """The largest memory of this process meanwhile, by a look every 20 ms, without pages of files.
-
-    The system drops the pages of the layer store when it needs the memory, so that a plan does not count them either.
-    """
-
-    def __enter__(self) -> PeakMemory:
-        self.libraries, self.megabytes, self.ended = megabytes("RssFile"), 0.0, threading.Event()
-        self.watcher = threading.Thread(target=self._watch)
-        self.watcher.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.ended.set()
-        self.watcher.join()
-
-    def _watch(self) -> None:
-        while not self.ended.wait(0.02):
-            self.megabytes = max(self.megabytes, self.libraries + megabytes("RssAnon"))
 
 
 def composed(overrides: Sequence[str]) -> Any:

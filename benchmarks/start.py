@@ -10,7 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from plan import PeakMemory, composed
+from machine import PeakMemory
+from plan import composed
 
 from elmo_tasks.assembly import build_store
 from elmo_tasks.configuration.validate import validate

@@ -63,6 +63,9 @@ class ProjectedLSTM(nn.Module):
 
         Returns:
             outputs ``[2, N, P]`` and the final state of each row.
+
+        Raises:
+            ValueError: for products of 8 bits elsewhere than on a CPU without gradients.
         """
         device = x.device.type
         if torch.is_autocast_enabled(device):
@@ -81,6 +84,8 @@ class ProjectedLSTM(nn.Module):
             )
             out, hidden, cell = map(torch.stack, zip(*directions, strict=True))
             return out, (hidden, cell)
+        if int8:
+            raise ValueError(f"precision int8 is for a CPU without gradients, not for {device} or for training")
         out, hidden, cell = Recurrence.apply(  # type: ignore[no-untyped-call]
             x, weight, bias, w_projection, *state, list(batch_sizes), self.cell_clip, self.proj_clip
         )

@@ -111,6 +111,11 @@ def test_in_8_bits_a_row_does_not_depend_on_the_rows_beside_it(lstm, x, state):
             torch.testing.assert_close(alone, out[:, places], rtol=0, atol=1e-12)
 
 
+def test_8_bits_are_refused_where_they_would_not_be_used(lstm, x, state):
+    with pytest.raises(ValueError, match=r"^precision int8 is for a CPU without gradients"):
+        lstm(x, BATCH_SIZES, state, int8=True)
+
+
 @pytest.mark.parametrize("clips", [CLIPS, {"cell_clip": float("inf"), "proj_clip": float("inf")}])
 def test_the_hand_written_gradient_is_the_numerical_one(lstm, x, state, clips):
     lstm.cell_clip, lstm.proj_clip = clips["cell_clip"], clips["proj_clip"]

@@ -81,6 +81,10 @@ class Reader(ABC, Generic[Item]):
         """A training item as this epoch sees it, such as a part of a long document."""
         return item
 
+    def n_rows(self, item: Item) -> int:
+        """How often the model reads an item's texts in one pass: in SRL a sentence, once for each predicate."""
+        return 1
+
     @abstractmethod
     def collate(self, items: list[Item], texts: list[Any]) -> Any:
         """A batch from items and their :class:`~elmo_tasks.batch.Text`, one for each of :meth:`texts`.

@@ -106,6 +106,9 @@ class SrlReader(Reader[SrlItem]):
     def texts(self, item: SrlItem) -> list[list[str]]:
         return [item.tokens]
 
+    def n_rows(self, item: SrlItem) -> int:
+        return len(item.gold["predicates"])
+
     def fit(self, train: Sequence[SrlItem]) -> None:
         """Learn the labels, and the words that are predicates more often than not."""
         labels = {label for item in train for tags in item.gold["tags"] for _, _, label in find_spans(tags)}

@@ -144,9 +144,12 @@ def step_cost(
 
 
 def batch_sizes(data: TaskData, items: Sequence[Any], batches: Sequence[Sequence[int]]) -> list[int]:
-    """Padded tokens of each batch of some items."""
+    """Padded tokens of each batch of some items, in all rows that the model reads."""
     lengths = [item_lengths(data.reader, item) for item in items]
-    return [len(batch) * sum(map(max, zip(*(lengths[k] for k in batch), strict=True))) for batch in batches]
+    rows = [data.reader.n_rows(item) for item in items]
+    return [
+        sum(rows[k] for k in batch) * sum(map(max, zip(*(lengths[k] for k in batch), strict=True))) for batch in batches
+    ]
 
 
 def contents(loader: DataLoader[Any]) -> tuple[Sequence[Any], list[list[int]]]:

@@ -13,6 +13,7 @@ import pytest
 
 import elmo_tasks.planning.probe as probe
 import elmo_tasks.planning.room as room
+from elmo_tasks.assembly import build_data
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
@@ -139,6 +140,15 @@ def test_a_stand_in_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_path
     assert found.shape == (n, 3, 12)
     assert len(np.unique(found, axis=0)) == min(n, 4096)
     assert peak < 2 * found.nbytes + 100_000
+
+
+def test_a_sentence_of_srl_counts_once_for_each_predicate(composed: Any) -> None:
+    data = build_data(validate(composed("task=srl", "elmo.placement=none")))
+    data.read()
+    items, batches = probe.contents(data.epoch(0))
+    collated = [data.collate([items[k] for k in batch]) for batch in batches]
+    assert any(batch.tags.numel() > batch.text.mask.numel() for batch in collated)
+    assert probe.batch_sizes(data, items, batches) == [batch.tags.numel() for batch in collated]
 
 
 def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.bilm.grow import can_grow, grown
 from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.data.corpus import LmVocabulary
@@ -55,7 +56,7 @@ class InitialWeights:
 
 
 def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
-    """What ``task.lm.init`` names.
+    """What ``task.lm.init`` names; weights in a folder can also grow to more cells and filters (``bilm/grow.py``).
 
     Args:
         where: ``mini`` or another bundled one, a folder with ``options.json`` and ``weights.hdf5`` (and, if a run
@@ -63,7 +64,7 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
         options: the sizes to train.
 
     Raises:
-        UserError: if files are missing or damaged, or the sizes differ.
+        UserError: if files are missing or damaged, or do not have these sizes and cannot grow to them.
     """
     if where.endswith(".safetensors"):
         path = Path(where)
@@ -72,10 +73,13 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
         bilm = BiLM.load(where)
     except UserError as error:
         raise UserError(str(error).replace("bilm.path=", "task.lm.init=")) from error
-    if bilm.options != options:
+    if not can_grow(bilm.options, options):
         theirs, ours = differing(bilm.options, options)
-        raise UserError(f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}")
-    weights = {f"bilm.{name}": value for name, value in bilm.state_dict().items()}
+        raise UserError(
+            f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}; only the numbers of "
+            "cells and filters may be larger"
+        )
+    weights = {f"bilm.{name}": value for name, value in grown(bilm, options).items()}
     folder = bundled_folder(where) or Path(where)
     softmax = folder / SOFTMAX
     if not softmax.exists():

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,10 +90,22 @@ def refusal(where, options):
 
 @pytest.mark.parametrize("where", ["model.safetensors", "bilm"])
 def test_a_start_of_another_size_is_refused_with_both_sizes(folder, where):
-    options = BiLMOptions(filters=((1, 4), (2, 8), (3, 8)), character_dim=4, n_highway=1, dim=14, projection_dim=6)
+    options = BiLMOptions(filters=((1, 4), (2, 8), (3, 8)), character_dim=4, n_highway=1, dim=10, projection_dim=6)
     message = refusal(folder / where, options)
-    pairs = {"bilm": ("dim=12", "dim=14"), "model.safetensors": ("(2, 12, 48)", "(2, 12, 56)")}
+    pairs = {"bilm": ("dim=12", "dim=10"), "model.safetensors": ("(2, 12, 48)", "(2, 12, 40)")}
     assert all(size in message for size in pairs[where]), message
+
+
+def test_a_larger_bilm_starts_with_the_same_outputs(folder, model, tiny_options):
+    options = replace(tiny_options, dim=20)
+    start = read_initial_weights(str(folder / "bilm"), options)
+    larger = fresh(options)
+    start.put_into(larger)
+    hidden = torch.rand(2, 3, 2, 6)
+    states = [each.bilm.initial_states(2) for each in (model, larger)]
+    outs = [each.eval().read(hidden, state)[0].hidden for each, state in zip((model, larger), states, strict=True)]
+    torch.testing.assert_close(outs[1], outs[0], rtol=0, atol=2e-3)  # the file rounds to 16 bits
+    torch.testing.assert_close(larger.softmax_weight, model.softmax_weight, rtol=2**-11, atol=1e-7)
 
 
 def test_words_that_are_not_those_of_the_softmax_are_refused_with_both_sizes(folder, tiny_options):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor, nn
 
 from elmo_tasks.bilm.grow import can_grow, grown
@@ -21,6 +22,7 @@ from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_text
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.progress import say
 from elmo_tasks.tensors import read_tensors, write_tensors
 
 SOFTMAX = "softmax.safetensors"
@@ -73,12 +75,14 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
         bilm = BiLM.load(where)
     except UserError as error:
         raise UserError(str(error).replace("bilm.path=", "task.lm.init=")) from error
+    theirs, ours = differing(bilm.options, options)
     if not can_grow(bilm.options, options):
-        theirs, ours = differing(bilm.options, options)
         raise UserError(
             f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}; only the numbers of "
             "cells and filters may be larger"
         )
+    if ours:
+        rank_zero_only(say)(f"task.lm.init={where}: grown from {theirs} to {ours}")
     weights = {f"bilm.{name}": value for name, value in grown(bilm, options).items()}
     folder = bundled_folder(where) or Path(where)
     softmax = folder / SOFTMAX

@@ -20,6 +20,7 @@ from elmo_tasks.assembly.encoder import bilm_options
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
+from elmo_tasks.progress import say
 from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.fields import Kind, Split
 from elmo_tasks.rows.schema import Measured, Row
@@ -74,6 +75,8 @@ class LanguageModelRun:
         keep_few_products()
         pl.seed_everything(self.seed, workers=True, verbose=False)
         self.data.read()
+        if self.rank == 0 and self.initial is not None and self.initial.grown:
+            say(f"task.lm.init={self.cfg['task']['lm']['init']}: grown {self.initial.grown}")
         after_read = time.perf_counter()
         model = build_language_model(self.cfg, self.data, self.initial)
         module = build_lm_module(self.cfg, model)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor, nn
 
 from elmo_tasks.bilm.grow import can_grow, grown
@@ -22,7 +21,6 @@ from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_text
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.progress import say
 from elmo_tasks.tensors import read_tensors, write_tensors
 
 SOFTMAX = "softmax.safetensors"
@@ -37,10 +35,12 @@ class InitialWeights:
     Attributes:
         weights: of a :class:`LanguageModel`, without a softmax if ``vocabulary`` is None.
         vocabulary: the words that the softmax predicts.
+        grown: the sizes from which and to which the weights have grown; empty if these are the same.
     """
 
     weights: dict[str, Tensor]
     vocabulary: LmVocabulary | None
+    grown: str = ""
 
     @property
     def digest(self) -> str:
@@ -81,14 +81,13 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
             f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}; only the numbers of "
             "cells and filters may be larger"
         )
-    if ours:
-        rank_zero_only(say)(f"task.lm.init={where}: grown from {theirs} to {ours}")
     weights = {f"bilm.{name}": value for name, value in grown(bilm, options).items()}
     folder = bundled_folder(where) or Path(where)
     softmax = folder / SOFTMAX
+    sizes = f"from {theirs} to {ours}" if ours else ""
     if not softmax.exists():
-        return InitialWeights(weights, None)
-    return _checked(weights | read_tensors(softmax), softmax, folder / VOCABULARY, options)
+        return InitialWeights(weights, None, sizes)
+    return replace(_checked(weights | read_tensors(softmax), softmax, folder / VOCABULARY, options), grown=sizes)
 
 
 def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMOptions) -> InitialWeights:

@@ -120,6 +120,14 @@ def test_a_run_s_own_softmax_and_words_are_trained_further(small: Any, tmp_path:
     assert rounded["language_model"]["before"] == pytest.approx(first["scores"]["dev"], rel=1e-2)
 
 
+def test_a_run_says_what_its_initial_weights_were_grown_to(small: Any, tmp_path: Path, capsys: Any) -> None:
+    short = ("task.lm.text=sst5", "trainer.max_steps=1", "trainer.val_check_interval=1")
+    train.run(small(*short))
+    assert "grown" not in capsys.readouterr().err
+    train.run(small(*short, "bilm.options.lstm.dim=20"))
+    assert f"task.lm.init={tmp_path / 'bilm'}: grown from dim=12 to dim=20\n" in capsys.readouterr().err
+
+
 def test_a_task_reads_the_fine_tuned_bilm(small: Any, composed: Any, tmp_path: Path) -> None:
     train.run(small("task.lm.text=ner"))
     (tuned,) = load(tmp_path / "outputs" / "rows")

@@ -26,6 +26,7 @@ from elmo_tasks.pretraining.state import INDEX, load_state, save_state
 from elmo_tasks.pretraining.step import TrainingStep
 from elmo_tasks.pretraining.windows import training_windows
 from elmo_tasks.training.initial_weights import write_vocabulary
+from elmo_tasks.training.memory import HeapTrimmer
 
 _SURVEYED = 48  # windows whose distinct words are counted before a graph's sizes are fixed
 _SPARE = 1.1
@@ -123,8 +124,10 @@ class Training:
         began = saved = logged = time.monotonic()
         reserve = min(0.2 * seconds, 30.0)
         spent_before, first = self.seconds, self.step.updates
+        heap = HeapTrimmer()
         for layout, numbers in self._prepared():
             self.step.run(layout, numbers, self._rate())
+            heap.after_step()
             self.seconds = spent_before + time.monotonic() - began
             done = self.step.updates
             at_end = self.progress >= 1 or time.monotonic() - began > seconds - reserve

@@ -29,7 +29,7 @@ from elmo_tasks.runs.folder import WEIGHTS, RunFolder
 from elmo_tasks.runs.scoring import describe_layers, describe_metric
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
-from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst
+from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
 from elmo_tasks.training.memory import keep_few_products
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
@@ -133,7 +133,7 @@ class LanguageModelRun:
         options: dict[str, Any] = {"num_sanity_val_steps": 0 if self.initial is None else -1}  # scores initial weights
         if n_softmax and self.processes.n > 1:
             options["strategy"] = "ddp_find_unused_parameters_true"
-        return fit(self.cfg, module, self.data, folder, budget, [*progress, *softmax], **options)
+        return fit(self.cfg, module, self.data, folder, budget, [*progress, *softmax, TrimHeap()], **options)
 
     @property
     def _softmax_epochs(self) -> int:

@@ -1,4 +1,4 @@
-"""The training loop body of a biLM: several processes, a state carried from window to window, a new softmax first."""
+"""The training loop body of a biLM, and its callbacks: a new softmax is trained first, the memory is bounded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from elmo_tasks.metrics.base import Summable
 from elmo_tasks.models.base import Stateful
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.training.memory import HeapTrimmer
 from elmo_tasks.training.module import TaskModule
 
 
@@ -60,3 +61,13 @@ class SoftmaxFirst(pl.Callback):
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
         model = cast(LanguageModel, pl_module.model)
         model.bilm.requires_grad_(trainer.current_epoch >= self.n_epochs)  # always: a run may be resumed in an epoch
+
+
+class TrimHeap(pl.Callback):
+    """Bounds the memory of the process; see :class:`~elmo_tasks.training.memory.HeapTrimmer`."""
+
+    def __init__(self) -> None:
+        self.trimmer = HeapTrimmer()
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self.trimmer.after_step()

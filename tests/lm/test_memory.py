@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from elmo_tasks.training import memory
+
 REPO = Path(__file__).parents[2]
 PROGRAM = """
 import ctypes
@@ -42,3 +44,43 @@ def test_windows_of_ever_new_shapes_do_not_make_the_process_grow() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     after_200, after_600 = map(float, done.stdout.split())
     assert after_600 - after_200 < 3  # 7 with the caches' own capacities
+
+
+KEPT_BLOCKS = """
+from pathlib import Path
+from elmo_tasks.training.memory import HeapTrimmer, keep_large_blocks
+
+def megabytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+assert keep_large_blocks()
+heap = HeapTrimmer()
+heap.after_step()
+blocks = [b"x" * 1_000_000 for _ in range(200)]
+del blocks[:-1]
+before = megabytes()
+heap.after_step()
+print(before, megabytes())
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_freed_blocks_go_back_to_the_kernel_when_the_process_has_grown() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run([sys.executable, "-c", KEPT_BLOCKS], env=environment, capture_output=True, text=True)
+    before, after = map(float, done.stdout.split())
+    assert before - after > 150
+
+
+def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_tenth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statm, trimmed = tmp_path / "statm", []
+    statm.write_text("")
+    monkeypatch.setattr(memory, "_STATM", statm)
+    monkeypatch.setattr(memory, "_of_c_library", lambda name: lambda padding: trimmed.append(statm.read_text()))
+    heap = memory.HeapTrimmer()
+    for pages in (1000, 1100, 1101, 900, 950, 990, 991, 2000):
+        statm.write_text(f"5000 {pages}")
+        heap.after_step()
+    assert trimmed == ["5000 1101", "5000 991"]  # each followed by the first step of another round

@@ -115,12 +115,9 @@ def test_the_card_of_the_bundled_bilm_gives_its_scores_for_word_senses() -> None
 
 def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
     card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
-    first, second = (
-        json.loads((REPO / "experiments" / "bilm_mini_ko" / f"{name}_run.json").read_text())
-        for name in ("first", "second")
-    )
-    assert_curve(card, [point["dev"]["perplexity"] for point in first["curve"]], second["curve"])
-    assert_final(card, second)
+    row = json.loads((REPO / "experiments" / "bilm_mini_ko" / "run.json").read_text())
+    assert_curve(card, [], row["training"]["curve"])
+    assert_final(card, row)
 
 
 def assert_curve(card: str, before: list[float], points: list[dict[str, Any]]) -> None:
@@ -134,5 +131,6 @@ def assert_final(card: str, row: dict[str, Any]) -> None:
 
 
 def test_the_bundled_weights_stay_small() -> None:
-    files = (REPO / "elmo_tasks" / "bundled" / "bilm").rglob("*")
-    assert sum(path.stat().st_size for path in files) < 30e6
+    sizes = {path: path.stat().st_size for path in (REPO / "elmo_tasks" / "bundled" / "bilm").rglob("*")}
+    assert sum(sizes.values()) < 45e6
+    assert sum(size for path, size in sizes.items() if path.name != "softmax.safetensors") < 15e6  # in the wheel

@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.model import bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
@@ -167,8 +169,17 @@ def test_the_sizes_of_the_bundled_bilm_are_those_of_its_configuration(repo_optio
     assert start.weights["softmax_weight"].shape == (50_000, 128)
 
 
-def test_a_bundled_bilm_without_softmax_is_a_start_too(repo_options):
-    assert read_initial_weights("mini_ko", repo_options).vocabulary is None
+@pytest.mark.parametrize(("name", "word"), [("mini", "the"), ("mini_ko", "영화")])
+def test_the_bundled_bilms_come_with_the_words_that_they_predict(repo_options, name, word):
+    vocabulary = read_initial_weights(name, repo_options).vocabulary
+    assert vocabulary is not None
+    assert word in vocabulary.words
+
+
+def test_a_bundled_bilm_from_a_wheel_has_no_softmax_and_is_a_start_too(tmp_path, repo_options):
+    for name in ("options.json", "weights.hdf5", "vocabulary.txt"):
+        shutil.copy(bundled_folder("mini_ko") / name, tmp_path)
+    assert read_initial_weights(str(tmp_path), repo_options).vocabulary is None
 
 
 @pytest.fixture

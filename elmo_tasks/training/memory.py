@@ -11,7 +11,7 @@ from typing import Any
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")  # of oneDNN, and of PyTorch above it
 _PRODUCTS = 128
-_GROWTH = 1.1
+_GROWTH = 1.2
 _STATM = Path("/proc/self/statm")
 
 
@@ -42,10 +42,10 @@ def keep_few_products() -> None:
 
 
 class HeapTrimmer:
-    """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by a tenth.
+    """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by a fifth.
 
     The blocks of biLM training have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
-    fall into pieces, and the process grows to twice what a step needs. The step after a trim takes about a third
+    fall into pieces, and the process grows to twice what a step needs. The step after a trim takes up to a half
     longer, as its blocks are mapped anew. Without glibc or ``/proc`` nothing happens.
     """
 

@@ -72,7 +72,7 @@ def test_freed_blocks_go_back_to_the_kernel_when_the_process_has_grown() -> None
     assert before - after > 150
 
 
-def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_tenth(
+def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_fifth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statm, trimmed = tmp_path / "statm", []
@@ -80,7 +80,7 @@ def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_tenth(
     monkeypatch.setattr(memory, "_STATM", statm)
     monkeypatch.setattr(memory, "_of_c_library", lambda name: lambda padding: trimmed.append(statm.read_text()))
     heap = memory.HeapTrimmer()
-    for pages in (1000, 1100, 1101, 900, 950, 990, 991, 2000):
+    for pages in (1000, 1200, 1201, 900, 950, 1080, 1081, 2000):
         statm.write_text(f"5000 {pages}")
         heap.after_step()
-    assert trimmed == ["5000 1101", "5000 991"]  # each followed by the first step of another round
+    assert trimmed == ["5000 1201", "5000 1081"]  # each followed by the first step of another round

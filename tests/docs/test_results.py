@@ -120,6 +120,18 @@ def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -
     assert_final(card, row)
 
 
+def test_the_card_of_the_bundled_korean_bilm_gives_its_scores_on_nsmc() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
+    rows = [row for row in read_rows([REPO / "experiments" / "rows"]).finished if row.task == "nsmc"]
+    without, both = (
+        [row.scores["test"]["accuracy"] for row in rows if (row.bilm is not None) == wanted] for wanted in (False, True)
+    )
+    assert len(without) == len(both) == 5
+    gain = fmean(both) - fmean(without)
+    expected = f"brings {gain:.2f} points ({fmean(without):.2f} without it, {fmean(both):.2f} with it at both places"
+    assert expected in " ".join(card.split())
+
+
 def assert_curve(card: str, before: list[float], points: list[dict[str, Any]]) -> None:
     curve = before + [point["dev"]["perplexity"] for point in points]
     assert f"| mean perplexity | {' | '.join(f'{value:.1f}' for value in curve)} |" in card

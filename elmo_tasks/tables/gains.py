@@ -82,8 +82,9 @@ def _shared_split(baseline: Group, elmo: Group) -> Split:
 
 def _line(arms: Arms, comparison: Comparison) -> list[str]:
     row = arms.elmo.first
-    seeds = sorted({len(group.rows) for group in (arms.baseline, arms.elmo)})
-    shown = [row.task, row.data.name, row.scale, describe.items(row), arms.split, " and ".join(map(str, seeds))]
+    n_baseline, n_elmo = len(arms.baseline.rows), len(arms.elmo.rows)
+    seeds = str(n_elmo) if n_baseline == n_elmo else f"{n_baseline} and {n_elmo}"
+    shown = [row.task, row.data.name, row.scale, describe.items(row), arms.split, seeds]
     sides = [mean_text([*arms.scores(group).values()]) for group in (arms.baseline, arms.elmo)]
     interval, p = comparison.interval, comparison.adjusted
     effect = f"{comparison.difference:+.2f}" if comparison.difference is not None else "-"

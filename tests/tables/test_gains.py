@@ -39,6 +39,15 @@ def test_the_setting_nearest_to_the_defaults_is_compared_with_its_baseline(tmp_p
     assert found.grid.notes == []
 
 
+def test_unequal_numbers_of_seeds_stand_in_the_order_of_the_columns(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, seed=seed, dev=80.0 + seed)
+    for seed in (1, 2):
+        write(NER, seed=seed, dev=90.0)
+    (line,) = fill_gains(read_rows([tmp_path / "rows"])).grid.lines
+    assert dict(zip(HEADER, line, strict=False))["seeds"] == "3 and 2"  # the baseline's first
+
+
 def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_are_marked(
     tmp_path: Path, write: Any
 ) -> None:

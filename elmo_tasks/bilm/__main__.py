@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
     command = commands.add_parser("dump", help="write all layers of a text in bilm-tf's HDF5 layout")
     command.add_argument("text", type=Path, help="one tokenised sentence a line, plain, .xz, .gz or .bz2")
     command.add_argument("out", type=Path, help="dataset K has the layers [L, T, D] of line K, from 0")
-    command.add_argument("--bilm", default="mini", help="mini, mini_ko, or a folder with options.json and weights.hdf5")
+    command.add_argument("--bilm", default="mini", help="mini, small, mini_ko, or a folder with its two files")
     command.add_argument("--state", default="reset", choices=("reset", "carry"))
     chosen = parser.parse_args(arguments)
     try:

@@ -91,7 +91,7 @@ class BiLM(nn.Module):
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
-        """A frozen biLM: a bundled one (``"mini"``, ``"mini_ko"``) or a folder with options.json and weights.hdf5.
+        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder with options.json and weights.hdf5.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.

@@ -161,7 +161,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("-k", type=_positive, default=5, help="neighbours to show (5)")
     parser.add_argument("--candidates", default="all", choices=CANDIDATES, help="all words, the same, or other ones")
-    parser.add_argument("--bilm", default="mini", help="mini, mini_ko, or a folder with options.json and weights.hdf5")
+    parser.add_argument("--bilm", default="mini", help="mini, small, mini_ko, or a folder with its two files")
     parser.add_argument("--vectors", type=Path, help="a GloVe text file; else the package's vectors")
     parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     chosen = parser.parse_args(arguments)

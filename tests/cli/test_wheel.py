@@ -59,13 +59,13 @@ def test_the_wheel_has_configuration_declarations_and_licence_but_neither_softma
     names = zipfile.ZipFile(wheel).namelist()
     for name in ("conf/config.yaml", "conf/task/ner.yaml", "experiments/table1.py", "experiments/paper.yaml"):
         assert f"elmo_tasks/{name}" in names
-    for name in ("bundled/bilm/mini/weights.hdf5", "bundled/sample/sst/train.txt", "render/page.css", "py.typed"):
+    for name in ("bundled/bilm/small/weights.hdf5", "bundled/sample/sst/train.txt", "render/page.css", "py.typed"):
         assert f"elmo_tasks/{name}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [
         name for name in names if "softmax.safetensors" in name or "experiments/rows/" in name or "tests/" in name
     ]
-    assert wheel.stat().st_size < 15e6
+    assert wheel.stat().st_size < 45e6
 
 
 def test_it_runs_reports_and_plans_in_an_empty_folder(elmo_tasks, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from elmo_tasks.tables.command import execute
 from elmo_tasks.tables.declare import Table
 from elmo_tasks.tables.declare_claims import Claims
 from elmo_tasks.tables.request import read_request
-from experiments import precision, readme
+from experiments import bilms, precision, readme
 from experiments.claims import CLAIMS
 
 REPO = Path(__file__).parents[2]
@@ -25,12 +25,19 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
     assert renew(RESULTS, text) == RESULTS
 
 
-@pytest.mark.parametrize(("document", "declared"), [("results.md", CLAIMS), ("paper_scale.md", precision.TABLE)])
+@pytest.mark.parametrize(
+    ("document", "declared"),
+    [
+        ("docs/results.md", CLAIMS),
+        ("docs/paper_scale.md", precision.TABLE),
+        ("elmo_tasks/bundled/bilm/small/CARD.md", bilms.TABLE),
+    ],
+)
 def test_tables_within_documents_are_those_of_the_committed_rows(
     tmp_path: Path, document: str, declared: Table | Claims
 ) -> None:
-    """Renewed by: python -m experiments.claims (or precision) rows=experiments/rows --into docs/DOCUMENT."""
-    text, copy = (REPO / "docs" / document).read_text("utf-8"), tmp_path / document
+    """Renewed by: python -m experiments.claims (or precision, bilms) rows=experiments/rows --into DOCUMENT."""
+    text, copy = (REPO / document).read_text("utf-8"), tmp_path / "copy.md"
     copy.write_text(text, "utf-8")
     request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
     assert execute((declared,), request) == 0
@@ -113,9 +120,10 @@ def test_the_card_of_the_bundled_bilm_gives_its_scores_for_word_senses() -> None
     assert f"layer 2 reach {test['layer_2']:.1f} F1, always the first sense {test['first']:.1f}" in card
 
 
-def test_the_card_of_the_bundled_korean_bilm_gives_the_recorded_perplexities() -> None:
-    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
-    row = json.loads((REPO / "experiments" / "bilm_mini_ko" / "run.json").read_text())
+@pytest.mark.parametrize("name", ["small", "mini_ko"])
+def test_the_cards_of_bilms_that_one_command_trained_give_the_recorded_perplexities(name: str) -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / name / "CARD.md").read_text("utf-8")
+    row = json.loads((REPO / "experiments" / f"bilm_{name}" / "run.json").read_text())
     assert_curve(card, [], row["training"]["curve"])
     assert_final(card, row)
 
@@ -144,5 +152,5 @@ def assert_final(card: str, row: dict[str, Any]) -> None:
 
 def test_the_bundled_weights_stay_small() -> None:
     sizes = {path: path.stat().st_size for path in (REPO / "elmo_tasks" / "bundled" / "bilm").rglob("*")}
-    assert sum(sizes.values()) < 45e6
-    assert sum(size for path, size in sizes.items() if path.name != "softmax.safetensors") < 15e6  # in the wheel
+    assert sum(sizes.values()) < 85e6
+    assert sum(size for path, size in sizes.items() if path.name != "softmax.safetensors") < 45e6  # in the wheel

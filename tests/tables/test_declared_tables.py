@@ -322,7 +322,7 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
     ("name", "n_cells"),
     [
         *(("table1", 2), ("table2", 0), ("table3", 0), ("figure1", 18), ("figure2", 1), ("ensembles", 0)),
-        *(("ablations", 7), ("precision", 3)),
+        *(("ablations", 7), ("precision", 3), ("bilms", 3)),
     ],
 )
 def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name: str, n_cells: int) -> None:

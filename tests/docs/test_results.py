@@ -128,6 +128,25 @@ def test_the_cards_of_bilms_that_one_command_trained_give_the_recorded_perplexit
     assert_final(card, row)
 
 
+def test_the_card_of_small_gives_the_comparison_of_dropout_rates() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "small" / "CARD.md").read_text("utf-8")
+    names = ("without_dropout", "with_dropout")
+    rows = [json.loads((REPO / "experiments" / "bilm_small" / f"{name}.json").read_text()) for name in names]
+    assert [row["config"]["task"]["model"]["dropout"] for row in rows] == [0.0, 0.1]
+    without, dropped = (row["training"]["curve"][-1]["dev"]["perplexity"] for row in rows)
+    assert f"{without:.1f} without dropout and of {dropped:.1f} with dropout 0.1" in " ".join(card.split())
+
+
+def test_the_card_of_small_gives_the_printed_costs_of_starting_from_zeros() -> None:
+    card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "small" / "CARD.md").read_text("utf-8")
+    printed = (REPO / "experiments" / "benchmarks" / "lm_reading.txt").read_text().splitlines()[3:]
+    figures = {name: (float(carried), float(zeros)) for name, carried, zeros in map(str.split, printed)}
+    costs = {name: f"{100 * (zeros / carried - 1):.1f}" for name, (carried, zeros) in figures.items()}
+    without = costs.pop("without_forget")
+    expected = f"by {without} % for an early `mini` that was trained without it, and by {min(costs.values())} to "
+    assert f"{expected}{max(costs.values())} % for those trained with 0.02" in " ".join(card.split())
+
+
 def test_the_card_of_the_bundled_korean_bilm_gives_its_scores_on_nsmc() -> None:
     card = (REPO / "elmo_tasks" / "bundled" / "bilm" / "mini_ko" / "CARD.md").read_text("utf-8")
     rows = [row for row in read_rows([REPO / "experiments" / "rows"]).finished if row.task == "nsmc"]

@@ -115,9 +115,26 @@ def test_the_card_of_the_bundled_bilm_gives_its_perplexities_by_kind_of_text() -
 
 def test_the_card_of_the_bundled_bilm_gives_its_scores_for_word_senses() -> None:
     card = " ".join((REPO / "elmo_tasks" / "bundled" / "bilm" / "mini" / "CARD.md").read_text("utf-8").split())
-    senses = [row for row in read_rows([REPO / "experiments" / "rows"]).finished if row.task == "wsd"]
-    test = {row.elmo.mix if row.bilm else "first": row.scores["test"]["f1"] for row in senses if row.elmo}
-    assert f"layer 2 reach {test['layer_2']:.1f} F1, always the first sense {test['first']:.1f}" in card
+    probes = probe_scores("wsd", "mini")
+    assert f"layer 2 reach {probes['layer_2']:.1f} F1, always the first sense {probes['none']:.1f}" in card
+
+
+def test_the_card_of_small_gives_its_scores_for_word_senses_and_parts_of_speech() -> None:
+    card = " ".join((REPO / "elmo_tasks" / "bundled" / "bilm" / "small" / "CARD.md").read_text("utf-8").split())
+    for task, name in {"wsd": "word senses (F1)", "pos": "parts of speech (accuracy)"}.items():
+        scores = [probe_scores(task, bilm)[layer] for bilm in ("mini", "small") for layer in ("layer_1", "layer_2")]
+        none = probe_scores(task, "mini")["none"]
+        assert f"| {name} | {' | '.join(f'{score:.2f}' for score in [none, *scores])} |" in card
+
+
+def probe_scores(task: str, bilm: str) -> dict[str, float]:
+    """Test scores of seed 1, by layer; "none" is the probe without a biLM."""
+    rows = [row for row in read_rows([REPO / "experiments" / "rows"]).finished if row.task == task and row.seed == 1]
+    return {
+        row.elmo.mix if row.bilm else "none": next(iter(row.scores["test"].values()))
+        for row in rows
+        if row.elmo and (row.bilm is None or row.bilm.name == bilm)
+    }
 
 
 @pytest.mark.parametrize("name", ["small", "mini_ko"])

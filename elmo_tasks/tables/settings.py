@@ -82,12 +82,18 @@ SHOWN = ("data.name", "data.fraction", "scale.name", "elmo.placement", "elmo.mix
 
 
 def defaults(row: Row) -> dict[str, Any]:
-    """The default configuration of a row's task, by dotted key; the row's own configuration for an unknown task."""
-    try:
-        usual = setting((f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}"))
-    except UserError:
-        return flat(scientific(row.config, row.kind))
-    return flat(scientific(usual.config, usual.kind))
+    """The default configuration of a row's task with its biLM, by dotted key.
+
+    With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
+    """
+    task = (f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}")
+    for overrides in ((*task, f"bilm={row.config.get('bilm', {}).get('name')}"), task):
+        try:
+            usual = setting(overrides)
+        except UserError:
+            continue
+        return flat(scientific(usual.config, usual.kind))
+    return flat(scientific(row.config, row.kind))
 
 
 def other_keys(group: Group) -> dict[str, Any]:

@@ -6,9 +6,10 @@ import pytest
 from elmo_tasks.configuration.identity import RunInputs, identify
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.rows.grouping import groups
 from elmo_tasks.rows.io import read_row
 from elmo_tasks.rows.settings import setting_key
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.settings import other_keys, setting
 
 REPO = Path(__file__).parents[2]
 NER = ("task=ner", "data=local")
@@ -102,6 +103,23 @@ def test_a_baseline_does_not_depend_on_elmo_and_the_bilm() -> None:
 def test_a_row_is_of_the_setting_that_it_was_run_with(write: Any) -> None:
     for overrides in (NER, (*NER, "elmo.placement=none"), ("task=wsd", "data=local")):
         assert setting_key((row := read_row(write(*overrides))).config, row.kind) == setting(overrides).key
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ((), {}),
+        (("bilm=small",), {}),
+        (("bilm=small", "bilm.options.lstm.dim=64"), {"bilm.options.lstm.dim": 64}),
+        (("bilm.name=mine", "bilm.options.lstm.dim=64"), {"bilm.options.lstm.dim": 64}),
+        (("bilm=small", "elmo.gamma=one"), {"elmo.gamma": "one"}),
+    ],
+)
+def test_other_keys_are_those_that_neither_the_task_nor_its_bilm_sets(
+    overrides: tuple[str, ...], expected: dict[str, Any], write: Any
+) -> None:
+    (group,) = groups([read_row(write(*NER, *overrides))])
+    assert other_keys(group) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from elmo_tasks.nn.linear import linear
 from elmo_tasks.nn.sampled_softmax import sampled_softmax_loss
 from elmo_tasks.values import Probability, Rate, Size
 
+EVERY_WORD = 10**9
+"""So many draws have every word among them for certain: the softmax over all words needs no correction."""
+
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
 
@@ -39,7 +42,8 @@ class LanguageModel(TaskModel):
     Args:
         bilm: the model to train.
         vocabulary_size: number of words that the softmax predicts, most frequent first.
-        n_samples: number of candidates of the sampled softmax, shared by all positions of a window.
+        n_samples: number of candidates of the sampled softmax, shared by all positions of a window; as many as
+            words, or more, for the full softmax.
         dropout: on the input of each LSTM layer and on the top layer.
         forget: probability that a row starts a training window from zeros. Without it (bilm-tf) only the first
             window starts from zeros, and a biLM may never learn to read from them, as ``bilm.state=reset`` does.
@@ -50,7 +54,7 @@ class LanguageModel(TaskModel):
     ) -> None:
         super().__init__()
         self.bilm = bilm
-        self.n_samples = min(n_samples, vocabulary_size - 1)
+        self.n_samples = min(n_samples, vocabulary_size)
         self.dropout, self.forget = dropout, forget
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
@@ -149,6 +153,8 @@ def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tu
     Returns:
         long ``[n]``, and the number of draws.
     """
+    if n == vocabulary_size:  # the last rare words would take millions of draws
+        return torch.arange(n), EVERY_WORD
     drawn = torch.empty(0, dtype=torch.long)
     while True:
         more = (torch.rand(4 * n, dtype=torch.float64, generator=rng) * math.log(vocabulary_size + 1)).exp().long() - 1

@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from elmo_tasks.nn.linear import linear, product
 
 _BLOCK_LOGITS = {"cpu": 1 << 20, "cuda": 1 << 28}
+_FEWEST_ROWS = 128  # of a block: the gradient of all weights is read and written once a block
 
 
 def sampled_softmax_loss(
@@ -47,7 +48,7 @@ class _SampledSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, scores: Tensor, weight: Tensor, bias: Tensor, columns: Tensor) -> Tensor:
         n_positions = len(hidden)
-        n_rows = max(1, _BLOCK_LOGITS.get(hidden.device.type, 1 << 20) // len(weight))
+        n_rows = max(_FEWEST_ROWS, _BLOCK_LOGITS.get(hidden.device.type, 1 << 20) // len(weight))
         d_hidden, d_bias = torch.empty_like(hidden), torch.zeros_like(bias)
         d_weight = weight.new_zeros(weight.shape[1], len(weight))  # transposed, as the products are
         d_scores, losses = torch.empty_like(scores), torch.empty_like(scores)

@@ -12,15 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmo_tasks.models.lm import EVERY_WORD
 from elmo_tasks.nn.characters import MAX_CHARACTERS, PADDING, character_id_table
 from elmo_tasks.pretraining.pack import Ids
 from elmo_tasks.pretraining.windows import PackedWindow
 
 LENGTHS = (8, 11, 15, MAX_CHARACTERS)
 """Words go through the character CNN in groups: those of at most 8 ids, of at most 11, and so on."""
-
-EVERY_WORD = 1e9
-"""So many draws have every word among them for certain: the softmax over all words needs no correction."""
 
 
 class WordTable:

@@ -16,7 +16,7 @@ from elmo_tasks.assembly.trainer import (
     build_logger,
     build_module,
     build_trainer,
-    check_accelerator,
+    check_machine,
 )
 from elmo_tasks.configuration.instances import make
 
@@ -36,7 +36,7 @@ __all__ = [
     "build_sense_data",
     "build_store",
     "build_trainer",
-    "check_accelerator",
+    "check_machine",
     "check_optimizer",
     "check_sizes",
     "choose_device",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import Callback, EarlyStopping
 from pytorch_lightning.loggers import Logger
@@ -16,6 +15,7 @@ from pytorch_lightning.loggers import Logger
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
+from elmo_tasks.processor import has_gpu, has_instructions
 from elmo_tasks.training.checkpoint import TensorsAndJson
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
@@ -41,16 +41,22 @@ class Budget:
     dev_batches: float = 1.0
 
 
-def check_accelerator(cfg: dict[str, Any]) -> None:
-    """See that there is a GPU if one is asked for, before data are read and layers computed.
+def check_machine(cfg: dict[str, Any]) -> None:
+    """See that the machine can train as asked, before data are read and layers computed.
 
     Raises:
-        UserError: if there is none.
+        UserError: if a GPU is asked for and there is none, or if the processor has no 16-bit products.
     """
-    there = torch.cuda.is_available() or torch.backends.mps.is_available()
-    if cfg["trainer"]["accelerator"] == "gpu" and not there:
+    accelerator, precision = cfg["trainer"]["accelerator"], cfg["trainer"]["precision"]
+    if accelerator == "gpu" and not has_gpu():
         raise UserError(
             "trainer.accelerator=gpu is not possible on this machine: PyTorch finds no GPU; set trainer.accelerator=cpu"
+        )
+    on_cpu = accelerator == "cpu" or not has_gpu()
+    if precision == "bf16-mixed" and on_cpu and not has_instructions("bfloat16"):
+        raise UserError(
+            "trainer.precision=bf16-mixed: this processor has no instructions for 16-bit products, which would be many "
+            "times slower than those of 32 bits; set trainer.precision=32-true"
         )
 
 

@@ -19,6 +19,7 @@ from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, wri
 from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
 from elmo_tasks.nn.packing import Packing
+from elmo_tasks.processor import has_instructions
 
 BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
 
@@ -109,9 +110,12 @@ class BiLM(nn.Module):
         write_weights(self, Path(folder), dtype)
 
     def prepare(self, words: Iterable[str]) -> str:
-        """A message about the truncated words, empty if there are none; :meth:`layers` then does not warn of them."""
+        """A message about truncated words and about a precision that is slow here; empty if there is nothing to say.
+
+        :meth:`layers` then does not warn of truncated words.
+        """
         self._warns_of_truncation = False
-        return remark_on_truncated(words)
+        return "; ".join(filter(None, (self._remark_on_precision(), remark_on_truncated(words))))
 
     @torch.no_grad()
     def layers(
@@ -215,6 +219,12 @@ class BiLM(nn.Module):
             outs.append(out)
             first, begin = last, end
         return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state
+
+    def _remark_on_precision(self) -> str:
+        on_cpu = self.encoder.characters.device.type == "cpu"
+        if self.precision == "float32" or not on_cpu or has_instructions(self.precision):
+            return ""
+        return f"this processor has no instructions for {self.precision}, which is many times slower here than float32"
 
     def _matmul_precision(self) -> torch.autocast:
         device = self.encoder.characters.device.type

@@ -1,4 +1,4 @@
-"""Values of ``conf/`` that depend on a choice: the scale of the models, or the text that a biLM is trained on."""
+"""Values of ``conf/`` that depend on something else: the scale, the text that a biLM is trained on, the processor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,16 @@ def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:
     return values["shards" if _root_.task.lm.text == SHARDS else "task"]
 
 
+def by_processor(values: DictConfig, *, _root_: DictConfig) -> Any:
+    """``${by_processor:{bfloat16:A,other:B}}``: A on a GPU or a processor with instructions for 16-bit products."""
+    from elmo_tasks.processor import has_gpu, has_instructions  # PyTorch takes seconds to import
+
+    on_gpu = _root_.trainer.accelerator != "cpu" and has_gpu()
+    return values["bfloat16" if on_gpu or has_instructions("bfloat16") else "other"]
+
+
 def register() -> None:
     """Make them known. Hydra's joblib launcher forgets all resolvers before each job of a process."""
     OmegaConf.register_new_resolver("by_scale", by_scale, replace=True)
     OmegaConf.register_new_resolver("by_text", by_text, replace=True)
+    OmegaConf.register_new_resolver("by_processor", by_processor, replace=True)

@@ -31,7 +31,7 @@ class Encoder(Protocol):
         """Prepare for words that :meth:`layers` will read.
 
         Returns:
-            a remark for the user on words that the encoder cannot read as written; empty if there are none.
+            a remark for the user, on words that the encoder cannot read as written or on its speed; else empty.
         """
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:

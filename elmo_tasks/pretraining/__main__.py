@@ -31,6 +31,7 @@ from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, split_files
 from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.train import Training
+from elmo_tasks.processor import has_instructions
 from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 
 _MEGABYTE = 1_000_000
@@ -65,6 +66,9 @@ def _train(options: argparse.Namespace) -> None:
     settings.check()
     max_bytes = None if options.split_mb is None else int(options.split_mb * _MEGABYTE)
     device = _device(options.device)
+    if settings.precision == "bfloat16" and device.type == "cpu" and not has_instructions("bfloat16"):
+        reason = "this processor has no instructions for it, and would be many times slower"
+        raise UserError(f"--precision bfloat16: {reason}; give --precision float32")
     keep_large_blocks()
     keep_few_products()
     training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from elmo_tasks.assembly import check_accelerator
+from elmo_tasks.assembly import check_machine
 from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
@@ -102,7 +102,7 @@ def prepare_process(cfg: dict[str, Any]) -> None:
 
 def measure(cfg: dict[str, Any], kind: Kind, folder: RunFolder, finished: Row | None) -> Row:
     """The row of a run that has been made; a crash leaves a failed one, unless there is a finished one."""
-    check_accelerator(cfg)
+    check_machine(cfg)
     header = build_header(cfg, kind)
     try:
         measured = kind.measure(folder, None if cfg["force"] else finished)

@@ -290,6 +290,18 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
     torch.testing.assert_close(rounded[0, : len(tokens), : tokens.shape[1]], tokens, rtol=0.05, atol=0.01)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_a_precision_without_instructions_is_remarked_on(tiny_bilm, monkeypatch, precision):
+    tiny_bilm.precision, words = precision, ["short", "l" * 49]
+    truncated = "words longer than 48 bytes are truncated: 1"
+    slow = f"this processor has no instructions for {precision}, which is many times slower here than float32; "
+    for there in (True, False):
+        names = {"avx512_bf16": there, "avx512_vnni": there}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda names=names: names)
+        expected = truncated if there or precision == "float32" else slow + truncated
+        assert tiny_bilm.prepare(words).startswith(expected)
+
+
 def test_int8_rounds_the_products_of_the_lstms_alone(tiny_bilm):
     exact = torch.cat(tiny_bilm.layers(SENTENCES), dim=1)
     tiny_bilm.precision = "int8"

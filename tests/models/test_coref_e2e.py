@@ -13,6 +13,7 @@ from elmo_tasks.nn.characters import character_id_table, character_ids
 from elmo_tasks.nn.coupled_lstm import BiCoupledLSTM
 from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
+from elmo_tasks.processor import has_instructions
 
 ELMO_DIM, N_LAYERS, N_WORDS, N_GENRES = 4, 3, 50, 3
 SENTENCES = [
@@ -271,6 +272,7 @@ def test_without_rates_training_is_evaluation(shake):
     assert torch.equal(out.scores, expected.scores)
 
 
+@pytest.mark.skipif(not has_instructions("bfloat16"), reason="PyTorch's LSTM in 16 bits needs their instructions")
 def test_training_works_under_autocast(shake):
     """As with trainer.precision=bf16-mixed, which leaves it before it goes back."""
     model, batch = coref(shake).float().eval(), make_batch()

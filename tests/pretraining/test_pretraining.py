@@ -121,6 +121,7 @@ def run(capsys, *arguments):
 @pytest.fixture
 def flags(pack_folder, tiny_size, tmp_path):
     given = {"pack": pack_folder, "out": tmp_path / "out", "size": tiny_size, **TINY, "epochs": 0.4, "device": "cpu"}
+    given["precision"] = "float32"  # every processor has it
     return [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)]
 
 
@@ -131,7 +132,8 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     )
     assert status == 0
     assert "45 words" in sentence.out or "47 words" in sentence.out
-    tiny = [part for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
+    given = {**TINY, "precision": "float32"}
+    tiny = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)]
     common = ["--pack", folder, "--out", tmp_path / "out", "--size", tiny_size, *tiny, "--epochs", 0.4, "--device"]
     status, sentence = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
     assert status == 0, sentence.err
@@ -169,6 +171,15 @@ def test_bad_input_gives_a_one_sentence_error(flags, capsys, changes, message):
     assert status == 1
     assert message in sentence.err
     assert sentence.err.count("\n") == 1
+
+
+def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    status, sentence = run(capsys, "train", *flags, "--precision", "bfloat16")
+    assert status == 1
+    assert sentence.err.startswith("--precision bfloat16: this processor has no instructions for it, and would be many")
+    assert sentence.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path):

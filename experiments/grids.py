@@ -32,7 +32,7 @@ GRIDS: dict[str, dict[str, tuple[str, ...]]] = {
     "srl": {
         AS_CONFIGURED: (),
         "dropout 0.3": ("task.model.dropout=0.3",),
-        "rate 0.002": ("task.optimizer.lr=0.002",),
+        "rate 0.001": ("task.optimizer.lr=0.001",),
     },
     "squad": {
         AS_CONFIGURED: (),

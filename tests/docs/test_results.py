@@ -11,11 +11,14 @@ from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.command import execute
 from elmo_tasks.tables.declare import Table
 from elmo_tasks.tables.declare_claims import Claims
+from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.request import read_request
-from experiments import bilms, precision, readme
+from experiments import bilms, precision, readme, remaining, table2, table3
 from experiments.claims import CLAIMS
 
 REPO = Path(__file__).parents[2]
+LOCAL = Choice(("data=local",))
 RESULTS = (REPO / "docs" / "results.md").read_text("utf-8")
 
 
@@ -49,6 +52,21 @@ def test_the_table_and_the_chart_of_readme_are_those_of_the_committed_rows() -> 
     text = (REPO / "README.md").read_text("utf-8")
     assert renew(text, readme.table(), "gains") == text
     assert readme.figure() == (REPO / "docs" / "gains.svg").read_text("utf-8")
+
+
+def test_the_numbers_of_remaining_runs_are_those_of_the_committed_rows() -> None:
+    """Renewed by: python -m experiments.remaining --into docs/results.md."""
+    assert renew(RESULTS, remaining.table(), remaining.BLOCK) == RESULTS
+
+
+def test_runs_that_several_cells_share_count_once() -> None:
+    read = read_rows([REPO / "experiments" / "rows"])
+    both = [cell for table in (table2.TABLE, table3.TABLE) for cell in fill(table, read, LOCAL).cells]
+    snli = [cell for cell in both if cell.setting.config["task"]["name"] == "snli"]
+    there = {(cell.setting.key, seed) for cell in snli for seed in cell.rows}
+    asked = {(cell.setting.key, seed) for cell in snli for seed in range(1, 6)}
+    assert remaining.count_runs(snli) == {"snli": f"{len(there)} of {len(asked)}"}
+    assert len(asked) == 30  # none, last, lambda 1 and 0.001; input, output and both, which has lambda 0.001
 
 
 NAMES = {

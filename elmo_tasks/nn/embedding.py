@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from elmo_tasks.batch import Text
 from elmo_tasks.nn.characters import N_CHARACTERS, PADDING
 from elmo_tasks.nn.dropout import Dropout
+from elmo_tasks.nn.gather import distinct_rows, gather_rows
 
 
 class WordEmbedding(nn.Module):
@@ -64,14 +65,14 @@ class CharacterCNN(nn.Module):
         depend on its batch.
         """
         assert text.char_ids is not None
-        words, where = torch.unique(text.char_ids[text.mask], dim=0, return_inverse=True)
+        words, where = distinct_rows(text.char_ids[text.mask])
         valid = words != PADDING
         lengths = valid.sum(dim=1, keepdim=True)
         x = (self.dropout(self.embedding(words)) * valid.unsqueeze(2)).transpose(1, 2)  # [W, char_dim, C]
         x = F.pad(x, (0, max(0, self.max_width - x.shape[2])))
         features = torch.cat([_maxima(conv(x), lengths, conv.kernel_size[0]) for conv in self.convolutions], dim=1)
         out = features.new_zeros(*text.mask.shape, self.dim)
-        out[text.mask] = features[where]
+        out[text.mask] = gather_rows(features, where)
         return out
 
 

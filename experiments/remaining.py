@@ -37,8 +37,8 @@ def table() -> str:
     counts = [(one.section.grid.title, count_runs(one.cells)) for one in filled]
     tasks = sorted({task for _, by_task in counts for task in by_task})
     lines = [[title, *(by_task.get(task, "") for task in tasks)] for title, by_task in counts]
-    left = [is_there for one in filled for runs in _runs(one.cells).values() for is_there in runs.items()]
-    notes = [f"{len({run for run, there in left if not there})} are still to be made; several tables share a run"]
+    runs = [run for one in filled for of_task in _runs(one.cells).values() for run in of_task.items()]
+    notes = [f"{len({run for run, is_there in runs if not is_there})} are still to be made; several tables share a run"]
     return markdown(Grid("Runs of the paper's tables", ["", *tasks], lines, notes))
 
 

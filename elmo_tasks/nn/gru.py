@@ -108,11 +108,9 @@ class _Steps(torch.autograd.Function):
         n_cells, batch_sizes = weight.shape[1], ctx.batch_sizes
         r, z, n = gates.chunk(3, dim=2)
         before = _before(out, batch_sizes)
-        # each gate's gradient is that of the hidden state times a factor
+        # the gradient of each gate (r, z, and n before the reset gate) is that of the hidden state times a factor
         to_n = torch.addcmul(_HALF, n, n, value=-0.5).mul_(1 - z)
-        factors = torch.empty_like(gates).view(
-            *n.shape[:2], 3, n_cells
-        )  # [2, N, 3, H]; r, z, and n before the reset gate
+        factors = torch.empty_like(gates).view(*n.shape[:2], 3, n_cells)
         torch.mul(to_n, r, out=factors[:, :, 2])
         torch.mul(factors[:, :, 2] * hidden_n, 1 - r, out=factors[:, :, 0])
         torch.mul((before - n).mul_(z), 1 - z, out=factors[:, :, 1])

@@ -137,14 +137,15 @@ class LanguageModel(TaskModel):
 
     def decode(self, out: LmOutput, batch: LmBatch) -> Tensor:
         """Negative log-likelihood of each valid position with the full softmax, ``[2, n]`` by direction."""
-        hidden = out.hidden[:, batch.valid].float()  # [2, n, P]
-        targets = batch.targets[:, batch.valid]
-        rows = max(1, _LOGITS // len(self.softmax_bias))
-        losses = [
-            F.cross_entropy(linear(h, self.softmax_weight, self.softmax_bias), t, reduction="none")
-            for h, t in zip(torch.split(hidden.flatten(0, 1), rows), torch.split(targets.flatten(), rows), strict=True)
-        ]
-        return torch.cat(losses).view_as(targets)
+        targets = batch.targets[:, batch.valid]  # [2, n]
+        hidden, words = out.hidden[:, batch.valid].float().flatten(0, 1), targets.flatten()
+        losses = hidden.new_empty(len(words))  # made first: else they would split up the memory of the logits
+        n_rows = max(1, _LOGITS // len(self.softmax_bias))
+        for start in range(0, len(words), n_rows):
+            rows = slice(start, start + n_rows)
+            logits = linear(hidden[rows], self.softmax_weight, self.softmax_bias)
+            losses[rows] = F.cross_entropy(logits, words[rows], reduction="none")
+        return losses.view_as(targets)
 
 
 def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tuple[Tensor, int]:

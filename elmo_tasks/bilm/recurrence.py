@@ -20,6 +20,9 @@ class Recurrence(torch.autograd.Function):
     passes. The products' dtype is also that of what the backward pass keeps; the cells themselves are never rounded to
     it. Cells are kept negated, which saves a pass: -c' = f (-c) + i (1 - 2 j). On a GPU nothing waits for the host, so
     that the loop can be captured in a CUDA graph.
+
+    The backward pass overwrites the gates, the largest of the kept tensors, with their gradients. So it can run once:
+    PyTorch refuses a second time.
     """
 
     @staticmethod
@@ -71,13 +74,14 @@ class Recurrence(torch.autograd.Function):
         input_dim = weight.shape[1] - out.shape[2]
         to_inputs = products_with(weight.transpose(1, 2))
         to_m = None if w_projection is None else products_with(-w_projection.transpose(1, 2))
-        d_gates, d_inputs, d_outputs = torch.empty_like(gates), torch.empty_like(inputs), d_out.clone()
+        d_inputs, d_outputs = torch.empty_like(inputs), d_out.clone()
+        d_gate_values = torch.empty_like(gates[:, : batch_sizes[0]])  # of one step
         d_hidden, d_cell = out[:, :0], torch.zeros_like(first_cell)  # what the step after sends back
         steps = list(step_ranges(batch_sizes))
         for number, (start, stop) in reversed(list(enumerate(steps))):
             n, now = stop - start, slice(start, stop)
-            d_h, d_c, d_gate = d_outputs[:, now], d_cell[:, :n], d_gates[:, now]
-            i, j, f, o = gates[:, now].chunk(4, dim=2)
+            d_h, d_c, d_gate, gate = d_outputs[:, now], d_cell[:, :n], d_gate_values[:, :n], gates[:, now]
+            i, j, f, o = gate.chunk(4, dim=2)
             previous_c = cells[:, (first := steps[number - 1][0]) : first + n] if number else first_cell[:, :n]
             d_h[:, : d_hidden.shape[1]].add_(d_hidden)
             if to_m is not None:
@@ -91,10 +95,11 @@ class Recurrence(torch.autograd.Function):
             torch.mul(d_c, i, out=d_j).mul_(-2)
             torch.mul(d_c, previous_c, out=d_f)
             torch.mul(d_m, tanh_c, out=d_o)
-            torch.ops.aten.sigmoid_backward.grad_input(d_gate, gates[:, now], grad_input=d_gate)
             d_c.mul_(f)
-            d_inputs[:, now] = to_inputs(d_gate)
+            torch.ops.aten.sigmoid_backward.grad_input(d_gate, gate, grad_input=gate)
+            d_inputs[:, now] = to_inputs(gate)
             d_hidden = d_inputs[:, now, input_dim:]
+        d_gates = gates  # overwritten
         d_weight = _products_over_all_steps(inputs, d_gates)
         d_bias = _products_over_all_steps(torch.ones_like(d_gates[:, :, :1]), d_gates).squeeze(1)
         d_projection = -_products_over_all_steps(before_projection, d_outputs) if to_m else None

@@ -3,6 +3,9 @@
 All filter widths are one matrix product: a window of the widest filter (7 characters x 16 dimensions) is multiplied
 with all filters at once, narrower ones are padded with zeros. Most filters are wide, so little work is wasted, and one
 large product runs several times faster than seven convolutions.
+
+In training every batch has another number of words. There the rows of large tensors are filled up to one of a few
+numbers, so that the memory that one step frees fits the next step's tensors; else the process grows to twice the size.
 """
 
 from __future__ import annotations
@@ -36,54 +39,71 @@ def character_maxima(
     Returns:
         ``[W, F]``; where several windows have the maximum, its gradient is shared by them.
     """
-    out: Tensor = _CharacterMaxima.apply(char_ids, characters, kernels, filters)  # type: ignore[no-untyped-call]
+    n_rows = char_ids.numel()
+    if characters.requires_grad and torch.is_grad_enabled() and characters.device.type == "cpu":
+        n_rows = 1 << (n_rows - 1).bit_length()  # the next power of two
+    out: Tensor = _CharacterMaxima.apply(char_ids, characters, kernels, filters, n_rows)  # type: ignore[no-untyped-call]
     return out
 
 
 class _CharacterMaxima(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, char_ids: Tensor, characters: Tensor, kernels: Tensor, filters: Sequence[tuple[int, int]]
+        ctx: Any,
+        char_ids: Tensor,
+        characters: Tensor,
+        kernels: Tensor,
+        filters: Sequence[tuple[int, int]],
+        n_rows: int,  # of the products: the windows of all words, or more
     ) -> Tensor:
         (n_words, n_positions), dim = char_ids.shape, characters.shape[1]
         width = len(kernels) // dim
         # the windows that begin among the last characters hang over the end; narrow filters use the first part of them
         filled = F.pad(char_ids, (0, width - 1))
         embedded = F.embedding(filled, characters)  # [W, C + V - 1, E]
-        strides = (embedded.stride(0), dim, 1)
-        windows = embedded.as_strided((n_words, n_positions, width * dim), strides).reshape(-1, width * dim)
-        scores = product(windows, kernels).view(n_words, n_positions, -1)
+        overlapping = embedded.as_strided((n_words, n_positions, width * dim), (embedded.stride(0), dim, 1))
+        windows = embedded.new_zeros(n_rows, width * dim)
+        _in_use(windows, overlapping.shape).copy_(overlapping)
+        filled_scores = product(windows, kernels)
+        scores = _in_use(filled_scores, (n_words, n_positions, kernels.shape[1]))
         first = 0
         for own_width, count in filters:
             scores[:, n_positions - own_width + 1 :, first : first + count] = -math.inf
             first += count
         maxima = scores.amax(dim=1)
-        ctx.save_for_backward(filled, windows, kernels, scores, maxima)
-        ctx.n_characters = len(characters)
+        ctx.save_for_backward(filled, windows, kernels, filled_scores, maxima)
+        ctx.shape, ctx.n_characters = scores.shape, len(characters)
         return maxima
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_maxima: Tensor) -> tuple[Tensor | None, ...]:
-        filled, windows, kernels, scores, maxima = ctx.saved_tensors
-        n_words, n_positions, n_filters = scores.shape
-        hits = _where_equal(scores, maxima.unsqueeze(1))
+        filled, windows, kernels, filled_scores, maxima = ctx.saved_tensors
+        n_words, n_positions, _ = ctx.shape
+        d_scores = torch.zeros_like(filled_scores)
+        hits = _in_use(d_scores, ctx.shape)
+        _find_equal(_in_use(filled_scores, ctx.shape), maxima.unsqueeze(1), out=hits)
         share = d_maxima / hits.sum(dim=1)
-        d_scores = hits.mul_(share.unsqueeze(1)).view(-1, n_filters)
+        hits.mul_(share.unsqueeze(1))
         d_kernels = weight_gradient(windows, d_scores)
-        d_windows = product(d_scores, kernels.t()).view(n_words, n_positions, -1).float()
+        d_windows = _in_use(product(d_scores, kernels.t()), (n_words, n_positions, len(kernels))).float()
         dim = len(kernels) // (filled.shape[1] - n_positions + 1)
         d_embedded = d_windows.new_zeros(n_words, filled.shape[1], dim)
         for k, part in enumerate(torch.split(d_windows, dim, dim=2)):
             d_embedded[:, k : k + n_positions].add_(part)
         d_characters = sum_by_row(d_embedded, filled, ctx.n_characters)
-        return None, d_characters.to(kernels.dtype), d_kernels, None
+        return None, d_characters.to(kernels.dtype), d_kernels, None, None
 
 
-def _where_equal(scores: Tensor, maxima: Tensor) -> Tensor:
-    """1 where a window has the maximum, else 0."""
+def _in_use(filled: Tensor, shape: Sequence[int]) -> Tensor:
+    """A view ``[words, positions, Q]`` of the first rows of ``[n, Q]``; the others only fill it up."""
+    return filled[: shape[0] * shape[1]].view(*shape)
+
+
+def _find_equal(scores: Tensor, maxima: Tensor, out: Tensor) -> None:
+    """Write 1 where a window has the maximum, else 0."""
     if scores.device.type != "cpu" or scores.dtype is torch.float16:
-        return (scores == maxima).to(scores.dtype)
-    differences = scores - maxima  # a comparison takes many times as long there
-    ones: Tensor = torch.ops.aten.threshold_backward(torch.ones_like(differences), differences, _SMALLEST)
-    return ones
+        torch.eq(scores, maxima, out=out)
+        return
+    torch.sub(scores, maxima, out=out)  # a comparison takes many times as long there
+    torch.ops.aten.threshold_backward.grad_input(out.new_ones(1).expand_as(out), out, _SMALLEST, grad_input=out)

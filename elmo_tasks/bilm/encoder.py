@@ -12,7 +12,7 @@ from elmo_tasks.bilm.convolution import character_maxima
 from elmo_tasks.nn.characters import N_CHARACTERS, PADDING, character_id_table
 from elmo_tasks.nn.linear import Linear
 
-_CHUNK_FLOATS = 8_000_000  # activations of one chunk of words: 32 MB; smaller matrix products are slower
+_CHUNK_FLOATS = 1 << 23  # activations of one chunk of words: 32 MB; smaller matrix products are slower
 
 
 class TokenEncoder(nn.Module):
@@ -70,6 +70,9 @@ class TokenEncoder(nn.Module):
         Returns:
             float ``[W, P]``.
         """
+        n_words = len(char_ids)
+        if self.characters.requires_grad and torch.is_grad_enabled():
+            char_ids = _filled_up(char_ids)
         lengths = (char_ids != PADDING).sum(dim=1)
         order = lengths.argsort()
         widths = (lengths[order] + self.max_width).clamp(max=char_ids.shape[1]).tolist()
@@ -79,7 +82,7 @@ class TokenEncoder(nn.Module):
         ]
         if not chunks:
             return self.kernel_bias.new_empty(0, self.projection_dim)
-        return self.combine(torch.cat(chunks)[order.argsort()])
+        return self.combine(torch.cat(chunks)[order.argsort()])[:n_words]
 
     def _chunks(self, widths: Sequence[int]) -> Iterator[range]:
         """Ranges of words, short to long, whose activations stay within ``_CHUNK_FLOATS``."""
@@ -104,6 +107,12 @@ class TokenEncoder(nn.Module):
             features = highway(features)
         out: Tensor = self.projection(features)
         return out
+
+
+def _filled_up(char_ids: Tensor) -> Tensor:
+    """With empty words, to one of 16 sizes between two powers of two, which many batches share: see convolution.py."""
+    unit = max(1, 1 << len(char_ids).bit_length() >> 5)
+    return F.pad(char_ids, (0, 0, 0, -len(char_ids) % unit), value=PADDING)
 
 
 def _matmul_dtype(like: Tensor) -> torch.dtype:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from elmo_tasks.bilm.convolution import _where_equal, character_maxima
+from elmo_tasks.bilm.convolution import _find_equal, character_maxima
 from elmo_tasks.nn.characters import character_id_table
 
 FILTERS = [(1, 3), (2, 4), (4, 5)]
@@ -48,6 +48,18 @@ def test_windows_with_the_maximum_are_found_in_every_dtype(dtype):
     scores[:, 3] = scores[:, 5]
     scores[:, 7:] = -torch.inf
     maxima = scores.amax(dim=1, keepdim=True)
-    found = _where_equal(scores, maxima)
+    found = torch.full_like(scores, torch.nan)
+    _find_equal(scores, maxima, out=found)
     assert torch.equal(found, (scores == maxima).to(dtype))
     assert int(found.sum()) > 50 * 7
+
+
+@pytest.mark.parametrize("n_words", [1, 37, 331])
+def test_what_fills_a_size_up_has_no_part_in_maxima_and_gradients(parts, n_words):
+    _, characters, kernels = parts
+    char_ids = character_id_table([f"w{k}" * (k % 5 + 1) for k in range(n_words)], extra=WIDTH)
+    found, expected = character_maxima(char_ids, characters, joined(kernels), FILTERS), oracle(char_ids, *parts[1:])
+    torch.testing.assert_close(found, expected)
+    d_out, inputs = torch.randn_like(expected), [characters, *kernels]
+    for a, b in zip(*(torch.autograd.grad(out, inputs, d_out) for out in (found, expected)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,7 +15,7 @@ from elmo_tasks.tables.declare_claims import Claims
 from elmo_tasks.tables.fill import fill
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.request import read_request
-from experiments import bilms, precision, readme, remaining, table2, table3
+from experiments import arms, bilms, precision, readme, remaining, table2, table3
 from experiments.claims import CLAIMS
 
 REPO = Path(__file__).parents[2]
@@ -29,21 +30,22 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "declared"),
+    ("document", "declared", "overrides"),
     [
-        ("docs/results.md", CLAIMS),
-        ("docs/paper_scale.md", precision.TABLE),
-        ("elmo_tasks/bundled/bilm/small/CARD.md", bilms.TABLE),
+        ("docs/results.md", (CLAIMS,), []),
+        ("docs/protocol.md", arms.TABLES, ["tasks=sst5"]),
+        ("docs/paper_scale.md", (precision.TABLE,), []),
+        ("elmo_tasks/bundled/bilm/small/CARD.md", (bilms.TABLE,), []),
     ],
 )
 def test_tables_within_documents_are_those_of_the_committed_rows(
-    tmp_path: Path, document: str, declared: Table | Claims
+    tmp_path: Path, document: str, declared: Sequence[Table | Claims], overrides: list[str]
 ) -> None:
-    """Renewed by: python -m experiments.claims (or precision, bilms) rows=experiments/rows --into DOCUMENT."""
+    """Renewed by: python -m experiments.claims (or arms, ...) OVERRIDES rows=experiments/rows --into DOCUMENT."""
     text, copy = (REPO / document).read_text("utf-8"), tmp_path / "copy.md"
     copy.write_text(text, "utf-8")
-    request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
-    assert execute((declared,), request) == 0
+    request = read_request([*overrides, f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
+    assert execute(declared, request) == 0
     assert copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows") == text
 
 

@@ -111,7 +111,8 @@ class TokenEncoder(nn.Module):
 
 def _filled_up(char_ids: Tensor) -> Tensor:
     """With empty words, to one of 16 sizes between two powers of two, which many batches share: see convolution.py."""
-    unit = max(1, 1 << len(char_ids).bit_length() >> 5)
+    power_of_two = 1 << len(char_ids).bit_length()  # the next one
+    unit = max(1, power_of_two // 32)
     return F.pad(char_ids, (0, 0, 0, -len(char_ids) % unit), value=PADDING)
 
 

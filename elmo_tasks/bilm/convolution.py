@@ -4,8 +4,8 @@ All filter widths are one matrix product: a window of the widest filter (7 chara
 with all filters at once, narrower ones are padded with zeros. Most filters are wide, so little work is wasted, and one
 large product runs several times faster than seven convolutions.
 
-In training every batch has another number of words. There the rows of large tensors are filled up to one of a few
-numbers, so that the memory that one step frees fits the next step's tensors; else the process grows to twice the size.
+In training each batch has another number of words. There the rows of large tensors are filled up to one of a few
+numbers, so that the memory that one step frees fits the next step's tensors. Otherwise the process grows step by step.
 """
 
 from __future__ import annotations

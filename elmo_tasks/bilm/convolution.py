@@ -4,8 +4,9 @@ All filter widths are one matrix product: a window of the widest filter (7 chara
 with all filters at once, narrower ones are padded with zeros. Most filters are wide, so little work is wasted, and one
 large product runs several times faster than seven convolutions.
 
-In training each batch has another number of words. There the rows of large tensors are filled up to one of a few
-numbers, so that the memory that one step frees fits the next step's tensors. Otherwise the process grows step by step.
+In training each batch has another number of words. On a CPU the rows of large tensors are then filled up to one of a
+few numbers, so that the memory that one step frees fits the next step's tensors. Otherwise the process grows step by
+step.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ def character_maxima(
         ``[W, F]``; where several windows have the maximum, its gradient is shared by them.
     """
     n_rows = char_ids.numel()
-    if characters.requires_grad and torch.is_grad_enabled() and characters.device.type == "cpu":
+    if fills_sizes_up(characters):
         n_rows = 1 << (n_rows - 1).bit_length()  # the next power of two
     out: Tensor = _CharacterMaxima.apply(char_ids, characters, kernels, filters, n_rows)  # type: ignore[no-untyped-call]
     return out
+
+
+def fills_sizes_up(characters: Tensor) -> bool:
+    """Whether this is training on a CPU; a GPU's memory is managed by PyTorch."""
+    return characters.requires_grad and torch.is_grad_enabled() and characters.device.type == "cpu"
 
 
 class _CharacterMaxima(torch.autograd.Function):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.bilm.convolution import character_maxima
+from elmo_tasks.bilm.convolution import character_maxima, fills_sizes_up
 from elmo_tasks.nn.characters import N_CHARACTERS, PADDING, character_id_table
 from elmo_tasks.nn.linear import Linear
 
@@ -71,7 +71,7 @@ class TokenEncoder(nn.Module):
             float ``[W, P]``.
         """
         n_words = len(char_ids)
-        if self.characters.requires_grad and torch.is_grad_enabled():
+        if fills_sizes_up(self.characters):
             char_ids = _filled_up(char_ids)
         lengths = (char_ids != PADDING).sum(dim=1)
         order = lengths.argsort()

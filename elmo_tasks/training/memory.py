@@ -33,9 +33,9 @@ def keep_large_blocks() -> bool:
 def keep_few_products() -> None:
     """Keep fewer matrix products that were prepared for one shape; to be called before the first product.
 
-    In biLM training the character CNN's shapes differ in every window, so that prepared products are hardly ever used
-    again. By default 1,024 of them are kept twice. Each takes 0.1 MB, and they lie between the large blocks, which then
-    cannot be reused: the process grows by gigabytes. What the environment sets is left as it is.
+    In biLM training the character CNN has other shapes in every window, though some of them return. By default 1,024
+    prepared products are kept twice. Each takes 0.1 MB, and they lie between the large blocks, which then cannot be
+    reused: the process grows by gigabytes. What the environment sets is left as it is.
     """
     for name in _CACHES:
         os.environ.setdefault(name, str(_PRODUCTS))
@@ -44,8 +44,8 @@ def keep_few_products() -> None:
 class HeapTrimmer:
     """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by a fifth.
 
-    The blocks of biLM training have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
-    fall into pieces, and the process grows to twice what a step needs. The step after a trim takes up to a half
+    Some blocks of biLM training have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
+    may fall into pieces, and then the process grows beyond what a step needs. The step after a trim takes up to a half
     longer, as its blocks are mapped anew. Without glibc or ``/proc`` nothing happens.
     """
 

@@ -71,9 +71,3 @@ class TrimHeap(pl.Callback):
 
     def on_train_batch_end(self, *_: Any) -> None:
         self.trimmer.after_step()
-
-    def on_validation_start(self, *_: Any) -> None:
-        self.trimmer.trim()
-
-    def on_train_end(self, *_: Any) -> None:  # the weights are scored afterwards
-        self.trimmer.trim()

@@ -61,13 +61,8 @@ class HeapTrimmer:
         if self._pages_needed is None:
             self._pages_needed = pages
         elif pages > _GROWTH * self._pages_needed:
-            self.trim()
-
-    def trim(self) -> None:
-        """Hand back all freed blocks; to be called before what needs blocks of other sizes, as scoring does."""
-        if self._trim is not None:
             self._trim(0)
-        self._pages_needed = None
+            self._pages_needed = None
 
 
 def _of_c_library(function: str) -> Any:

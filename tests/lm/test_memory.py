@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from elmo_tasks.training import memory
-from elmo_tasks.training.lm_module import TrimHeap
 
 REPO = Path(__file__).parents[2]
 PROGRAM = """
@@ -85,20 +84,3 @@ def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_fifth(
         statm.write_text(f"5000 {pages}")
         heap.after_step()
     assert trimmed == ["5000 1201", "5000 1081"]  # each followed by the first step of another round
-
-
-def test_the_heap_is_trimmed_before_a_model_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statm, trimmed = tmp_path / "statm", []
-    statm.write_text("5000 1000")
-    monkeypatch.setattr(memory, "_STATM", statm)
-    monkeypatch.setattr(memory, "_of_c_library", lambda name: trimmed.append)
-    callback = TrimHeap()
-    callback.on_train_batch_end()
-    assert trimmed == []
-    callback.on_validation_start()
-    assert trimmed == [0]
-    callback.on_train_end()
-    assert trimmed == [0, 0]
-    statm.write_text("5000 2000")
-    callback.on_train_batch_end()  # the first step of another round
-    assert trimmed == [0, 0]

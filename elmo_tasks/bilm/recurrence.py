@@ -21,8 +21,8 @@ class Recurrence(torch.autograd.Function):
     it. Cells are kept negated, which saves a pass: -c' = f (-c) + i (1 - 2 j). On a GPU nothing waits for the host, so
     that the loop can be captured in a CUDA graph.
 
-    The backward pass overwrites the gates, the largest of the kept tensors, with their gradients. So it can run once:
-    PyTorch refuses a second time.
+    The backward pass overwrites two of the kept tensors: the gates, the largest, with their gradients, and tanh(c) with
+    the projection's input. So it can run once: PyTorch refuses a second time.
     """
 
     @staticmethod
@@ -45,7 +45,7 @@ class Recurrence(torch.autograd.Function):
         inputs[:, :, :input_dim] = x
         out = x.new_empty(2, n_positions, hidden.shape[2])
         gates = x.new_empty(2, n_positions, 4 * dim)
-        cells, tanh_cells, before_projection = (x.new_empty(2, n_positions, dim) for _ in range(3))
+        cells, tanh_cells = (x.new_empty(2, n_positions, dim) for _ in range(2))
         to_gates = affine_maps_with(weight, bias)
         project = None if w_projection is None else products_with(-w_projection)
         for start, stop in step_ranges(batch_sizes):
@@ -55,12 +55,10 @@ class Recurrence(torch.autograd.Function):
             i, j, f, o = gates[:, now].chunk(4, dim=2)
             c.mul_(f).add_(torch.addcmul(i, i, j, value=-2)).clamp_(-cell_clip, cell_clip)
             cells[:, now], tanh_cells[:, now] = c, c.tanh()
-            m = torch.mul(tanh_cells[:, now], o, out=before_projection[:, now])
+            m = tanh_cells[:, now] * o
             h.copy_(-m if project is None else project(m).clamp_(-proj_clip, proj_clip))
             out[:, now] = h
-        ctx.save_for_backward(
-            weight, w_projection, inputs, out, gates, cells, tanh_cells, before_projection, first_cell
-        )
+        ctx.save_for_backward(weight, w_projection, inputs, out, gates, cells, tanh_cells, first_cell)
         ctx.settings = batch_sizes, cell_clip, proj_clip
         hidden, cell = hidden.to(cell.dtype), -minus_cell
         ctx.mark_non_differentiable(hidden, cell)
@@ -69,7 +67,7 @@ class Recurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        weight, w_projection, inputs, out, gates, cells, tanh_cells, before_projection, first_cell = ctx.saved_tensors
+        weight, w_projection, inputs, out, gates, cells, tanh_cells, first_cell = ctx.saved_tensors
         batch_sizes, cell_clip, proj_clip = ctx.settings
         input_dim = weight.shape[1] - out.shape[2]
         to_inputs = products_with(weight.transpose(1, 2))
@@ -96,10 +94,11 @@ class Recurrence(torch.autograd.Function):
             torch.mul(d_c, previous_c, out=d_f)
             torch.mul(d_m, tanh_c, out=d_o)
             d_c.mul_(f)
+            tanh_c.mul_(o)
             torch.ops.aten.sigmoid_backward.grad_input(d_gate, gate, grad_input=gate)
             d_inputs[:, now] = to_inputs(gate)
             d_hidden = d_inputs[:, now, input_dim:]
-        d_gates = gates  # overwritten
+        d_gates, before_projection = gates, tanh_cells  # overwritten
         d_weight = _products_over_all_steps(inputs, d_gates)
         d_bias = _products_over_all_steps(torch.ones_like(d_gates[:, :, :1]), d_gates).squeeze(1)
         d_projection = -_products_over_all_steps(before_projection, d_outputs) if to_m else None

@@ -30,7 +30,7 @@ from elmo_tasks.runs.scoring import describe_layers, describe_metric
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
-from elmo_tasks.training.memory import keep_few_products
+from elmo_tasks.training.memory import HeapTrimmer, keep_few_products
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
 from elmo_tasks.training.progress import ShowProgress
@@ -87,7 +87,8 @@ class LanguageModelRun:
             )  # now, so that training can start from the weights of a killed run
         done = self._train(module, folder)
         after_fit = time.perf_counter()
-        scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, self.data.batches("dev"))}
+        heldout = HeapTrimmer().between(self.data.batches("dev"))
+        scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, heldout)}
         digest = write_bilm(model, bilm)
         return Measured(
             data=parts.Data(

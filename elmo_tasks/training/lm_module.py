@@ -71,3 +71,6 @@ class TrimHeap(pl.Callback):
 
     def on_train_batch_end(self, *_: Any) -> None:
         self.trimmer.after_step()
+
+    def on_validation_batch_end(self, *_: Any) -> None:
+        self.trimmer.after_step()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")  # of oneDNN, and of PyTorch above it
 _PRODUCTS = 128
-_GROWTH = 1.2
+_GROWTH = 1.15
 _STATM = Path("/proc/self/statm")
 
 
@@ -42,9 +43,9 @@ def keep_few_products() -> None:
 
 
 class HeapTrimmer:
-    """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by a fifth.
+    """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by 15 %.
 
-    Some blocks of biLM training have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
+    Some blocks of a biLM have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
     may fall into pieces, and then the process grows beyond what a step needs. The step after a trim takes up to a half
     longer, as its blocks are mapped anew. Without glibc or ``/proc`` nothing happens.
     """
@@ -54,7 +55,7 @@ class HeapTrimmer:
         self._pages_needed: int | None = None  # in use after the first step since the last trim
 
     def after_step(self) -> None:
-        """Trim if it is time to; to be called after each update."""
+        """Trim if it is time to; to be called after each update, or each scored window."""
         if self._trim is None:
             return
         pages = int(_STATM.read_text().split()[1])
@@ -63,6 +64,14 @@ class HeapTrimmer:
         elif pages > _GROWTH * self._pages_needed:
             self._trim(0)
             self._pages_needed = None
+
+    def between(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The same batches; trim before the first, and after each that was used if it is time to."""
+        if self._trim is not None:
+            self._trim(0)
+        for batch in batches:
+            yield batch
+            self.after_step()
 
 
 def _of_c_library(function: str) -> Any:

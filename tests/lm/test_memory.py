@@ -72,15 +72,40 @@ def test_freed_blocks_go_back_to_the_kernel_when_the_process_has_grown() -> None
     assert before - after > 150
 
 
-def test_the_heap_is_trimmed_when_the_process_has_grown_by_a_fifth(
+class Process:
+    """Says how many pages it has, and notes at how many its heap is trimmed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statm, self.trimmed_at = folder / "statm", list[int]()
+        self.grow_to(0)
+        monkeypatch.setattr(memory, "_STATM", self.statm)
+        monkeypatch.setattr(memory, "_of_c_library", lambda name: lambda padding: self.trimmed_at.append(self.pages))
+
+    def grow_to(self, pages: int) -> None:
+        self.pages = pages
+        self.statm.write_text(f"5000 {pages}")
+
+
+def test_the_heap_is_trimmed_when_the_process_has_grown_by_15_percent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statm, trimmed = tmp_path / "statm", []
-    statm.write_text("")
-    monkeypatch.setattr(memory, "_STATM", statm)
-    monkeypatch.setattr(memory, "_of_c_library", lambda name: lambda padding: trimmed.append(statm.read_text()))
+    process = Process(tmp_path, monkeypatch)
     heap = memory.HeapTrimmer()
-    for pages in (1000, 1200, 1201, 900, 950, 1080, 1081, 2000):
-        statm.write_text(f"5000 {pages}")
+    for pages in (1000, 1150, 1151, 900, 950, 1035, 1036, 2000):
+        process.grow_to(pages)
         heap.after_step()
-    assert trimmed == ["5000 1201", "5000 1081"]  # each followed by the first step of another round
+    assert process.trimmed_at == [1151, 1036]  # each followed by the first step of another round
+
+
+def test_the_heap_is_trimmed_before_the_first_batch_and_between_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(tmp_path, monkeypatch)
+    process.grow_to(3000)
+    batches = [1000, 1100, 1200, 1300]
+    seen = []
+    for pages in memory.HeapTrimmer().between(batches):
+        seen.append(pages)
+        process.grow_to(pages)
+    assert seen == batches
+    assert process.trimmed_at == [3000, 1200]

@@ -19,6 +19,7 @@ from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.step import view_as_parameters
 from elmo_tasks.pretraining.windows import heldout_windows
 from elmo_tasks.training.initial_weights import VOCABULARY, read_initial_weights, write_bilm, write_vocabulary
+from elmo_tasks.training.memory import HeapTrimmer
 
 ROWS, STEPS = 128, 20
 
@@ -34,7 +35,7 @@ def perplexity(model: LanguageModel, pack: Pack, vocabulary: LmVocabulary) -> di
     """Of the whole held-out text, with the full softmax and the state carried; the model's mode is left as it was."""
     metric, training, device = Perplexity(), model.training, model.softmax_bias.device
     model.eval()
-    for batch in heldout_batches(pack, vocabulary):
+    for batch in HeapTrimmer().between(heldout_batches(pack, vocabulary)):
         moved = batch.to(device)
         metric.update(model.decode(model(moved), moved).cpu(), moved.gold)
     model.train(training)

@@ -134,7 +134,7 @@ def fill_claims(claims: Claims, selection: Selection) -> FilledTable:
             lines += _claim_lines(n + 1, claim.says, found, beside, claims.seeds)
     first = [
         f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
-        holm_note(evidence.comparison for evidence in judged),
+        holm_note([evidence.comparison for evidence in judged]),
     ]
     header = ["", "the paper", "ours", "verdict"]
     return FilledTable(cells, Section(make_grid(selection, claims, cells, header, lines, first=first)))

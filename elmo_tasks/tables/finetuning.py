@@ -10,8 +10,8 @@ from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.declare import FineTuning, Line
 from elmo_tasks.tables.measure import FilledTable, Selection, compare_cells, named_tasks, paper_value
-from elmo_tasks.tables.significance import Comparison, corrected
-from elmo_tasks.tables.texts import beside, cell_text, holm_note, make_grid, marks_text
+from elmo_tasks.tables.significance import Comparison
+from elmo_tasks.tables.texts import beside, cell_text, comparison_notes, make_grid, marks_text
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
@@ -34,15 +34,12 @@ def fill_finetuning(declared: FineTuning, selection: Selection) -> FilledTable:
         asked = [] if after is None or lm.needs_weights else [after]
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
-        if after is not None and after.rows and before.rows:
-            tests[line.label] = _comparison(before, after)
+        tests[f"{line.label}, after against before"] = _comparison(before, after)
     first = [
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
         "score of the task on its development set, mean ± standard deviation over seeds (how many)",
     ]
-    compared = corrected([*tests.values()])
-    last = [f"{label}, after against before: {one}" for label, one in zip(tests, compared, strict=True)]
-    last += [holm_note(compared)] if any(comparison.p is not None for comparison in compared) else []
+    last = comparison_notes(tests)
     return FilledTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
 
 
@@ -75,6 +72,6 @@ def _scores(before: Cell, after: Cell | None) -> list[str]:
     return [cell_text(before), cell_text(after), increase]
 
 
-def _comparison(before: Cell, after: Cell) -> Comparison:
+def _comparison(before: Cell, after: Cell | None) -> Comparison:
     """What fine-tuning brings: the biLM's weights are what differs."""
-    return compare_cells(after, before, other_bilm=True)
+    return Comparison(None, why="missing") if after is None else compare_cells(after, before, other_bilm=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from elmo_tasks.render.grid import Grid
 from elmo_tasks.rows.grouping import mean_text
@@ -128,20 +128,30 @@ def _splits(measured: MeasuredTable) -> list[str]:
 def _tests(measured: MeasuredTable) -> list[str]:
     """A sentence for each difference that the table claims, and one on how they are tested."""
     pairs = dict.fromkeys([(gain.of, gain.over) for gain in measured.table.gains()] + list(measured.table.compare))
-    named = [(line, of, over) for line in measured.lines for of, over in pairs]
-    found = [measured.comparison(*one) for one in named]
-    texts = [
-        f"{line.label}, {of} against {over}: {comparison}"
-        for (line, of, over), comparison in zip(named, corrected(found), strict=True)
-        if comparison.why != "missing"
-    ]
-    return [*texts, holm_note(found)] if any(comparison.p is not None for comparison in found) else texts
+    return comparison_notes(
+        {
+            f"{line.label}, {of} against {over}": measured.comparison(line, of, over)
+            for line in measured.lines
+            for of, over in pairs
+        }
+    )
 
 
-def holm_note(comparisons: Iterable[Comparison]) -> str:
+def comparison_notes(named: Mapping[str, Comparison]) -> list[str]:
+    """A sentence for each comparison whose runs are there, and one on how the p values are corrected.
+
+    Args:
+        named: all comparisons of the table, also those whose runs are missing.
+    """
+    found = dict(zip(named, corrected([*named.values()]), strict=True))
+    texts = [f"{name}: {comparison}" for name, comparison in found.items() if comparison.why != "missing"]
+    tested = any(comparison.p is not None for comparison in found.values())
+    return [*texts, holm_note(found.values())] if tested else texts
+
+
+def holm_note(comparisons: Collection[Comparison]) -> str:
     """How the p values are corrected for their number."""
-    n = sum(comparison.p is not None for comparison in comparisons)
-    return f"Holm: p corrected for the {n} comparison{'s' * (n != 1)} that {'were' if n != 1 else 'was'} tested here"
+    return f"Holm: p corrected for the number of comparisons in this table ({len(comparisons)}), run or not yet"
 
 
 def _items(measured: MeasuredTable) -> list[str]:

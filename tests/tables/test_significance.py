@@ -108,16 +108,29 @@ def slow_holm(ps: list[float]) -> list[float]:
     return adjusted
 
 
-def test_p_values_are_corrected_by_holm() -> None:
+def test_p_values_are_corrected_by_holm_for_all_comparisons_of_a_table() -> None:
     rng = np.random.default_rng(0)
     for n in (1, 2, 7):
         ps = [float(p) for p in rng.uniform(0, 0.3, n) ** 2]
         comparisons = [Comparison(1.0, p=p) for p in ps]
-        comparisons.insert(1, Comparison(None, why="missing"))  # takes no part
+        comparisons.insert(1, Comparison(None, why="missing"))  # counts as if it were refused last
         found = corrected(comparisons)
         assert found[1].adjusted is None
-        assert [one.adjusted for one in found if one.p is not None] == pytest.approx(slow_holm(ps), abs=1e-9)
+        assert [one.adjusted for one in found if one.p is not None] == pytest.approx(
+            slow_holm([*ps, 1.0])[:-1], abs=1e-9
+        )
     assert [one.adjusted for one in corrected([Comparison(1.0, p=0.04)])] == [0.04]
+
+
+@pytest.mark.parametrize("later", [1e-6, 0.003, 0.5, 1.0])
+def test_what_is_significant_remains_so_when_more_of_the_table_has_been_run(later: float) -> None:
+    ps = [0.001, 0.02, 0.012]
+    now = corrected([*(Comparison(1.0, p=p) for p in ps), Comparison(None, why="missing")])
+    then = corrected([Comparison(1.0, p=p) for p in [*ps, later]])
+    for before, after in zip(now[:3], then[:3], strict=True):
+        assert before.adjusted is not None
+        assert after.adjusted is not None
+        assert after.adjusted <= before.adjusted
 
 
 def test_without_spread_or_rows_nothing_is_tested() -> None:

@@ -88,8 +88,8 @@ def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons of one table, their p adjusted for the number of all of them (Holm, 1979).
 
     The smallest of m values is multiplied by m, the next one by m - 1, and so on; none may fall below an earlier one.
-    A comparison without a p, because its runs are still missing, counts as one with p = 1. So a difference that is
-    significant now remains so when more of the table has been run.
+    A comparison without a p, such as one whose runs are missing, counts as one with p = 1. So a difference that is
+    significant now remains so when other cells of the table have been run.
     """
     tested = sorted((one.p, i) for i, one in enumerate(comparisons) if one.p is not None)
     found, largest = list(comparisons), 0.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from elmo_tasks.tables.significance import Comparison, compare, corrected
+from elmo_tasks.tables.texts import comparison_notes
 
 # Student's (1908) hours of sleep gained by ten patients with two drugs; the tests' figures stand in many textbooks.
 FIRST = dict(enumerate([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]))
@@ -131,6 +132,17 @@ def test_what_is_significant_remains_so_when_more_of_the_table_has_been_run(late
         assert before.adjusted is not None
         assert after.adjusted is not None
         assert after.adjusted <= before.adjusted
+
+
+def test_the_notes_of_a_table_count_the_comparisons_that_are_missing_but_do_not_list_them() -> None:
+    missing = Comparison(None, why="missing")
+    listed, note = comparison_notes({"SST-5": compare(FIRST, SECOND), "NER": missing, "SNLI": missing})
+    assert listed.startswith("SST-5: ")
+    assert "p = 0.00283, Holm 0.0085," in listed  # three times as much
+    assert note == "Holm: p corrected for the number of comparisons in this table (3), run or not yet"
+    assert comparison_notes({"SST-5": compare({1: 2.0}, {1: 1.0}), "NER": missing}) == [
+        "SST-5: +1.00 (too few seeds for a test: 1 and 1)"
+    ]
 
 
 def test_without_spread_or_rows_nothing_is_tested() -> None:

@@ -31,6 +31,7 @@ SNLI = ["task=snli", "trainer.max_epochs=3", "elmo.placement=none"]  # its learn
 LM = [
     *["task=lm", "task.data.batch_size=64", "task.model.n_samples=50", "trainer.max_epochs=3"],
     *["bilm.options.lstm.dim=12", "bilm.options.lstm.projection_dim=6"],
+    *["bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]", "bilm.options.char_cnn.embedding.dim=4"],
 ]
 VOLATILE = {"created", "seconds", "resumed_after", "layers", "device", "config", "folder"}
 """Fields of a row that may differ between a run that was interrupted and one that was not."""

@@ -20,6 +20,8 @@ LM = (
     "trainer.val_check_interval=4",
     "bilm.options.lstm.dim=12",
     "bilm.options.lstm.projection_dim=6",
+    "bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]",
+    "bilm.options.char_cnn.embedding.dim=4",
 )
 
 

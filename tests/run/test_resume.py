@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ LM = (
     "trainer.val_check_interval=4",
     "bilm.options.lstm.dim=12",
     "bilm.options.lstm.projection_dim=6",
+    "bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]",
+    "bilm.options.char_cnn.embedding.dim=4",
 )
 
 
@@ -57,20 +59,22 @@ def outcome(folder: Path) -> dict[str, Any]:
 
 
 def whole_and_killed(
-    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: Sequence[str], n_saves: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The outcome of a run, and of the same run killed and started again."""
+    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: Sequence[str], *n_saves: int
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The outcome of a run, and for each of ``n_saves`` of the same run killed after so many and started again."""
     train.run(composed(*overrides, f"paths.outputs={tmp_path / 'whole'}"))
-    again = composed(*overrides, f"paths.outputs={tmp_path / 'killed'}")
-    with monkeypatch.context() as patch:
-        kill_after(patch, n_saves)
-        with pytest.raises(Killed):
-            train.run(again)
-    assert not list((tmp_path / "killed" / "rows").glob("*.json"))
-    assert list((tmp_path / "killed" / "runs").glob(f"*/{STATE}"))
-    train.run(again)
-    assert not list((tmp_path / "killed" / "runs").glob(f"*/{STATE}"))
-    return outcome(tmp_path / "whole"), outcome(tmp_path / "killed")
+    for n in n_saves:
+        outputs = tmp_path / f"killed_{n}"
+        again = composed(*overrides, f"paths.outputs={outputs}")
+        with monkeypatch.context() as patch:
+            kill_after(patch, n)
+            with pytest.raises(Killed):
+                train.run(again)
+        assert not list((outputs / "rows").glob("*.json"))
+        assert list((outputs / "runs").glob(f"*/{STATE}"))
+        train.run(again)
+        assert not list((outputs / "runs").glob(f"*/{STATE}"))
+        yield outcome(tmp_path / "whole"), outcome(outputs)
 
 
 def assert_same(killed: dict[str, Any], whole: dict[str, Any]) -> None:
@@ -90,28 +94,30 @@ TASKS = [
 
 
 @pytest.mark.parametrize("overrides", TASKS, ids=lambda overrides: overrides[0])
-@pytest.mark.parametrize("n_saves", [1, 2])
 def test_a_killed_run_is_resumed_and_ends_in_the_same_weights(
-    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str]
 ) -> None:
     overrides = [*overrides, "trainer.max_epochs=3"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
-    assert len(whole["curve"]) == 3
-    assert_same(killed, whole)
-    assert killed["row"]["training"]["resumed_after"] == [killed["curve"][n_saves - 1]["step"]]
+    outcomes = whole_and_killed(composed, tmp_path, monkeypatch, overrides, 1, 2)
+    for n_saves, (whole, killed) in zip((1, 2), outcomes, strict=True):
+        assert len(whole["curve"]) == 3
+        assert_same(killed, whole)
+        assert killed["row"]["training"]["resumed_after"] == [killed["curve"][n_saves - 1]["step"]]
 
 
-@pytest.mark.parametrize("n_saves", [1, 3, 7])
-@pytest.mark.parametrize("overrides", TASKS[:2], ids=lambda overrides: overrides[0])
+@pytest.mark.parametrize(("task", "batch_size"), [(TASKS[0], 40), (TASKS[1], 16)], ids=["ner", "squad"])
 def test_a_run_that_is_killed_within_an_epoch_is_resumed_there(
-    composed: Any, tmp_path: Path, monkeypatch: Any, overrides: list[str], n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any, task: list[str], batch_size: int
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
-    overrides = [*overrides, "trainer.max_epochs=2", "data.fraction=0.2", "task.training.batch_size=8", "logger=csv"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
-    assert_same(killed, whole)
-    assert killed["row"]["training"]["resumed_after"] == [n_saves]
-    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+    sizes = ["trainer.max_epochs=2", "data.fraction=0.2", f"task.training.batch_size={batch_size}"]
+    overrides, saves = [*task, *sizes, "logger=csv"], (1, 3, 7)
+    outcomes = whole_and_killed(composed, tmp_path, monkeypatch, overrides, *saves)
+    for n_saves, (whole, killed) in zip(saves, outcomes, strict=True):
+        assert n_saves < whole["curve"][0]["step"]
+        assert_same(killed, whole)
+        assert killed["row"]["training"]["resumed_after"] == [n_saves]
+        assert metrics(tmp_path / f"killed_{n_saves}") == metrics(tmp_path / "whole")
 
 
 def metrics(outputs: Path) -> list[dict[str, str]]:
@@ -121,26 +127,27 @@ def metrics(outputs: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("n_saves", range(1, 5))
 def test_a_language_model_is_resumed_within_an_epoch_and_after_it(
-    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, LM, n_saves)
-    assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 18, 20]
-    assert_same(killed, whole)
-    assert killed["row"]["training"]["resumed_after"] == [[4, 8, 10, 14][n_saves - 1]]
+    outcomes = whole_and_killed(composed, tmp_path, monkeypatch, LM, 1, 2, 3, 4)
+    for step, (whole, killed) in zip([4, 8, 10, 14], outcomes, strict=True):
+        assert [point["step"] for point in whole["curve"]] == [4, 8, 10, 14, 18, 20]
+        assert_same(killed, whole)
+        assert killed["row"]["training"]["resumed_after"] == [step]
 
 
-@pytest.mark.parametrize("n_saves", [1, 9, 10, 11])
 def test_a_language_model_that_is_killed_between_two_scorings_is_resumed_there(
-    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
     overrides = [*LM, "trainer.val_check_interval=7", "task.training.average=0.9", "task.training.schedule=linear"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
-    assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
-    assert_same(killed, whole)
-    assert killed["row"]["training"]["resumed_after"] == [n_saves]
+    saves = (1, 9, 10, 11)
+    outcomes = whole_and_killed(composed, tmp_path, monkeypatch, overrides, *saves)
+    for n_saves, (whole, killed) in zip(saves, outcomes, strict=True):
+        assert [point["step"] for point in whole["curve"]] == [7, 10, 17, 20]
+        assert_same(killed, whole)
+        assert killed["row"]["training"]["resumed_after"] == [n_saves]
 
 
 def test_the_progress_of_a_resumed_run_continues_from_its_updates(
@@ -150,7 +157,7 @@ def test_the_progress_of_a_resumed_run_continues_from_its_updates(
     monkeypatch.setattr(progress, "in_terminal", lambda: True)
     monkeypatch.setattr(progress, "_PAUSE", 0.0)
     monkeypatch.setattr(Progress, "update", lambda *_, total, completed, **__: shown.append((completed, total)))
-    whole_and_killed(composed, tmp_path, monkeypatch, [*LM, "trainer.progress=true"], n_saves=1)  # after 4 updates
+    list(whole_and_killed(composed, tmp_path, monkeypatch, [*LM, "trainer.progress=true"], 1))  # after 4 updates
     starts = [n for n, (completed, _) in enumerate(shown) if completed in (0, 4) and shown[n - 1] != shown[n]]
     resumed = list(dict.fromkeys(shown[starts[-1] :]))
     assert resumed == [(n, 20) for n in range(4, 21)]
@@ -175,15 +182,14 @@ def test_a_run_is_saved_between_two_scorings_when_it_is_time(composed: Any, monk
     assert steps == ([11, 20] if task == "lm" else [11, 21, 22])
 
 
-@pytest.mark.parametrize("n_saves", [9, 10, 11, 15])
 def test_a_language_model_that_ends_after_some_updates_is_resumed_too(
-    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
     overrides = [*LM, "trainer.val_check_interval=null", "trainer.max_epochs=3", "trainer.max_steps=15"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves)
-    assert [point["step"] for point in whole["curve"]] == [10, 15]
-    assert_same(killed, whole)
+    for whole, killed in whole_and_killed(composed, tmp_path, monkeypatch, overrides, 9, 10, 11, 15):
+        assert [point["step"] for point in whole["curve"]] == [10, 15]
+        assert_same(killed, whole)
 
 
 def test_a_run_that_is_killed_twice_at_an_epoch_s_end_ends_in_the_same_weights(
@@ -199,17 +205,16 @@ def test_a_run_that_is_killed_twice_at_an_epoch_s_end_ends_in_the_same_weights(
     assert outcome(tmp_path / "killed")["row"]["training"]["resumed_after"] == [3, 6]
 
 
-@pytest.mark.parametrize("n_saves", [1, 2, 3])
 def test_fine_tuning_is_resumed_with_the_softmax_alone_and_with_both(
-    composed: Any, tmp_path: Path, monkeypatch: Any, n_saves: int
+    composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    sizes = ["bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]", "bilm.options.char_cnn.embedding.dim=4"]
     start = ["task.lm.text=sst5", f"task.lm.init={tmp_path / 'bilm'}", "data.fraction=1.0", "trainer.max_epochs=1"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, [*LM, *sizes, *start], n_saves)
-    assert [point["step"] for point in whole["curve"]] == [0, 4, 5, 9, 10]
-    assert_same(killed, whole)
-    assert killed["row"]["training"]["resumed_after"] == [[4, 5, 9][n_saves - 1]]
-    assert killed["row"]["language_model"]["before"] == whole["row"]["language_model"]["before"]
+    outcomes = whole_and_killed(composed, tmp_path, monkeypatch, [*LM, *start], 1, 2, 3)
+    for step, (whole, killed) in zip([4, 5, 9], outcomes, strict=True):
+        assert [point["step"] for point in whole["curve"]] == [0, 4, 5, 9, 10]
+        assert_same(killed, whole)
+        assert killed["row"]["training"]["resumed_after"] == [step]
+        assert killed["row"]["language_model"]["before"] == whole["row"]["language_model"]["before"]
 
 
 @pytest.mark.parametrize(("patience", "n_epochs"), [("null", 2), ("1", 4)])
@@ -217,7 +222,7 @@ def test_a_run_that_is_killed_when_training_is_over_trains_no_more(
     composed: Any, tmp_path: Path, monkeypatch: Any, patience: str, n_epochs: int
 ) -> None:
     overrides = [f"trainer.patience={patience}", f"trainer.max_epochs={n_epochs}", "task.optimizer.lr=0.0"]
-    whole, killed = whole_and_killed(composed, tmp_path, monkeypatch, overrides, n_saves=2)
+    ((whole, killed),) = whole_and_killed(composed, tmp_path, monkeypatch, overrides, 2)
     assert len(whole["curve"]) == 2
     assert_same(killed, whole)
     assert killed["row"]["training"]["resumed_after"] == []

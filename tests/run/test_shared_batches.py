@@ -89,7 +89,7 @@ def run_processes(folder: Path, n: int, *overrides: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["sst5", "ner", "squad"])  # a label, a sequence of tags, averaged weights
 def test_two_processes_train_the_same_model_as_one(composed: Any, tmp_path: Path, task: str) -> None:
     overrides = [
         f"task={task}",

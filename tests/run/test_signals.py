@@ -38,6 +38,7 @@ NER = ("task=ner", "elmo.placement=none", "trainer.max_epochs=2", "data.fraction
 LM = (
     *("task=lm", "task.data.batch_size=64", "task.model.n_samples=50", "trainer.max_epochs=2"),
     *("bilm.options.lstm.dim=12", "bilm.options.lstm.projection_dim=6"),
+    *("bilm.options.char_cnn.filters=[[1,4],[2,8],[3,8]]", "bilm.options.char_cnn.embedding.dim=4"),
 )
 STATUS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 SIGNALS = list(STATUS)

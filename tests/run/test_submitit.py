@@ -17,7 +17,14 @@ from elmo_tasks.training.checkpoint import STATE
 REPO = Path(__file__).parents[2]
 pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
 
-NER = ["task=ner", "elmo.placement=none", "words=random", "trainer.max_epochs=4", "trainer.patience=null"]
+NER = [
+    "task=ner",
+    "elmo.placement=none",
+    "words=random",
+    "trainer.max_epochs=4",
+    "trainer.patience=null",
+    "task.training.batch_size=40",
+]
 SWEEP = ["-m", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=30", "hydra.launcher.cpus_per_task=1"]
 
 

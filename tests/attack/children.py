@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from elmo_tasks.cli import run as program
+
 REPO = Path(__file__).parents[2]
 
 
@@ -57,6 +59,12 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
         if self.status is None:
             self.wait(30)
+
+
+def start_run(arguments: list[str]) -> None:
+    """``run.py`` with these arguments; further processes of a distributed run are started as ``run.py`` too."""
+    sys.modules["__main__"].__spec__ = None  # else Lightning would start this process's own module, pytest
+    program.start(arguments, str(REPO / "run.py"))
 
 
 def _become(run: Callable[[], None], log: Path) -> NoReturn:

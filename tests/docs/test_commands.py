@@ -2,17 +2,18 @@
 
 import os
 import re
+import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from attack.children import Child
 from documents import REPO, Command, commands
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.cli.main import COMMANDS
+from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.cli.run import run_composed
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.nn.words import WordVectors
@@ -120,16 +121,18 @@ def test_any_other_command_runs(command: Command, tmp_path: Path) -> None:
     words = [word for word in words if not word.startswith("data.root=")]  # what is not here
     if {"claims", "paper"} & set(words):
         words.append("tasks=ner")  # every cell is a configuration to be composed
-    program = ["-c", f"from elmo_tasks.cli.main import main; main({words[1:]!r})"]
-    done = subprocess.run(
-        [sys.executable, *(program if words[0] == "elmo-tasks" else words[1:])],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+
+    def begin() -> None:
+        os.chdir(tmp_path)
+        if words[0] == "elmo-tasks":
+            main(words[1:])
+        else:  # python -m MODULE
+            sys.argv = words[2:]
+            runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+
+    child = Child(begin, tmp_path / "log.txt")
+    assert child.wait(300) == 0, child.output()
+    assert child.output()
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=command_name)

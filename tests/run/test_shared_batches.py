@@ -1,13 +1,12 @@
 """A task trained by two processes that share each batch is the one that a single process trains."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from attack.children import Child, start_run
 from rows_as_json import load
 from safetensors.torch import load_file
 
@@ -18,7 +17,6 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs.supervised import SupervisedRun
 
-REPO = Path(__file__).parents[2]
 TASKS = ("sst5", "ner", "snli", "squad", "srl", "pos", "nsmc")
 SMALL = ("elmo.placement=both", "data.fraction=1", "bilm.store.dtype=float32")
 
@@ -81,9 +79,10 @@ def test_weighted_gradients_of_the_parts_average_to_those_of_the_batch(
 
 
 def run_processes(folder: Path, n: int, *overrides: str) -> dict[str, Any]:
-    command = [sys.executable, "run.py", f"trainer.devices={n}", f"paths.outputs={folder}", *overrides]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+    arguments = [f"trainer.devices={n}", f"paths.outputs={folder}", *overrides]
+    folder.mkdir()
+    child = Child(lambda: start_run(arguments), folder / "log.txt")
+    assert child.wait(300) == 0, child.output()
     (row,) = load(folder / "rows")
     return row | {"weights_on_disk": load_file(folder / "runs" / row["run_id"] / "model.safetensors")}
 

@@ -3,18 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attack.children import Child, start_run
 from rows_as_json import load
 
 from elmo_tasks.training.checkpoint import STATE
 
-REPO = Path(__file__).parents[2]
 pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
 
 NER = [
@@ -28,13 +26,10 @@ NER = [
 SWEEP = ["-m", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=30", "hydra.launcher.cpus_per_task=1"]
 
 
-def start(folder: Path, *overrides: str) -> Any:
+def start(folder: Path, *overrides: str) -> Child:
     quiet = ["trainer.threads=1", "trainer.progress=false", "trainer.accelerator=cpu", f"paths.outputs={folder}"]
-    command = [sys.executable, "run.py", *overrides, *NER, *quiet]
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    return subprocess.Popen(
-        command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    )
+    folder.mkdir(exist_ok=True)
+    return Child(lambda: start_run([*overrides, *NER, *quiet]), folder / "log.txt")
 
 
 def kill_a_job(folder: Path) -> str:
@@ -60,17 +55,14 @@ def comparable(row: dict[str, Any]) -> dict[str, Any]:
 def test_a_killed_job_of_a_sweep_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     first = start(tmp_path / "sweep", *SWEEP, "seed=1,2")
     killed = kill_a_job(tmp_path / "sweep")
-    message, _ = first.communicate(timeout=900)
-    assert first.returncode != 0, message
+    assert first.wait(400) not in (0, None), first.output()
     again = start(tmp_path / "sweep", *SWEEP, "seed=1,2")
-    message, _ = again.communicate(timeout=900)
-    assert again.returncode == 0, message
+    assert again.wait(400) == 0, again.output()
     rows = {row["run_id"]: row for row in load(tmp_path / "sweep" / "rows")}
     assert {row["seed"] for row in rows.values()} == {1, 2}
     assert {row["status"] for row in rows.values()} == {"finished"}
     assert rows[killed]["training"]["resumed_after"]
     whole = start(tmp_path / "whole", f"seed={rows[killed]['seed']}")
-    message, _ = whole.communicate(timeout=900)
-    assert whole.returncode == 0, message
+    assert whole.wait(400) == 0, whole.output()
     [row] = load(tmp_path / "whole" / "rows")
     assert comparable(row) == comparable(rows[killed])

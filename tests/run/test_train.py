@@ -1,13 +1,10 @@
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attack.children import Child, start_run
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from rows_as_json import load
@@ -300,17 +297,16 @@ def test_weights_of_another_model_are_no_start(composed: Any, tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_row_and_can_be_run_again(composed: Any, tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
-    command = [sys.executable, "run.py", "task=ner", f"paths.outputs={outputs}", f"bilm.path={tmp_path / 'bilm'}"]
-    command += ["words=random", "trainer.progress=false", "trainer.threads=1"]
-    process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    arguments = ["task=ner", f"paths.outputs={outputs}", f"bilm.path={tmp_path / 'bilm'}", "words=random"]
+    arguments += ["trainer.progress=false", "trainer.threads=1"]
+    killed = Child(lambda: start_run(arguments), tmp_path / "killed.txt")
     deadline = time.time() + 120
     while not list(outputs.glob("runs/*/model.safetensors")) and time.time() < deadline:
         time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    killed.end()
     assert not list(outputs.glob("rows/*.json"))
-    done = subprocess.run([*command, "trainer.max_epochs=1"], cwd=REPO, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    again = Child(lambda: start_run([*arguments, "trainer.max_epochs=1"]), tmp_path / "again.txt")
+    assert again.wait(200) == 0, again.output()
     row = json.loads(next(outputs.glob("rows/*.json")).read_text())
     assert row["status"] == "finished"
     assert row["layers"]["computed"] == 0  # what the killed run had stored is used

@@ -20,15 +20,16 @@ class Child:
     Args:
         run: the function; its SystemExit is the child's status.
         log: gets everything that it prints.
+        errors: gets what it prints to the standard error; the log, if None.
     """
 
-    def __init__(self, run: Callable[[], None], log: Path) -> None:
-        self.log, self.status = log, None
+    def __init__(self, run: Callable[[], None], log: Path, errors: Path | None = None) -> None:
+        self.log, self.errors, self.status = log, errors or log, None
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(run, log)
+            _become(run, self.log, self.errors)
 
     def poll(self) -> int | None:
         """The exit status (minus the signal that killed it), or None while it runs."""
@@ -67,15 +68,14 @@ def start_run(arguments: list[str]) -> None:
     program.start(arguments, str(REPO / "run.py"))
 
 
-def _become(run: Callable[[], None], log: Path) -> NoReturn:
+def _become(run: Callable[[], None], log: Path, errors: Path) -> NoReturn:
     """What the child does instead of what the parent goes on with."""
     status = 1
     try:
         os.setsid()
-        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
+        for number, path in ((1, log), (2, errors)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))  # a test's are captured
         os.chdir(REPO)
         run()

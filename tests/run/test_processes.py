@@ -37,11 +37,11 @@ SMALL = [
 
 
 def run(folder: Path, *overrides: str) -> str:
-    """What ``run.py`` prints; its further processes print into the same file."""
+    """What ``run.py`` prints, with its further processes; what they print to the standard error is in errors.txt."""
     folder.mkdir(exist_ok=True)
     arguments = [*SMALL, f"paths.outputs={folder}", *overrides]
-    child = Child(lambda: start_run(arguments), folder / "log.txt")
-    assert child.wait(300) == 0, child.output()
+    child = Child(lambda: start_run(arguments), folder / "log.txt", errors=folder / "errors.txt")
+    assert child.wait(300) == 0, child.errors.read_text()
     return child.output()
 
 
@@ -80,6 +80,7 @@ def test_two_processes_train_the_same_bilm_as_one_and_only_one_prints(tmp_path: 
     assert (row["processes"], row["status"]) == (2, "finished")
     last = row["training"]["curve"][-1]["dev"]
     assert last == pytest.approx(row["scores"]["dev"], rel=1e-6)  # shared, and by one of them
+    assert all((outputs / "errors.txt").read_text() == "" for outputs in (folder, tmp_path / "2"))
     assert two.count("perplexity") == one.count("perplexity") == 1
     assert two.count("\n") == one.count("\n")
     assert not list((tmp_path / "2").glob(f"runs/*/{STATE}"))

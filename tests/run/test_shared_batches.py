@@ -88,7 +88,7 @@ def run_processes(folder: Path, n: int, *overrides: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["sst5", "ner", "squad"])  # a label, a sequence of tags, averaged weights
+@pytest.mark.parametrize("task", TASKS)
 def test_two_processes_train_the_same_model_as_one(composed: Any, tmp_path: Path, task: str) -> None:
     overrides = [
         f"task={task}",

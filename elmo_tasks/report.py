@@ -1,4 +1,4 @@
-"""``python -m elmo_tasks.report ROWS``: all that some rows measured, as tables, figures and a page."""
+"""``elmo-tasks report ROWS``: all that some rows measured, as tables, figures and a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sections(rows: Rows) -> list[Section]:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser("python -m elmo_tasks.report", description="Tables and figures from rows.")
+    parser = argparse.ArgumentParser("elmo-tasks report", description="Tables and figures from rows.")
     parser.add_argument("rows", type=Path, metavar="ROWS", help="folder of rows")
     add_options(parser)
     parser.add_argument("--dashboard", metavar="ENTITY/PROJECT", help="build the ablation dashboard on the W&B server")

@@ -1,6 +1,6 @@
 """The search of docs/protocol.md: a small grid per task, the same for the baseline and for ELMo, on dev, one seed.
 
-``python -m experiments.grids tasks=ner`` prints the scores; ``--missing`` and ``--run`` work as for every table.
+``elmo-tasks table grids tasks=ner`` prints the scores; ``--missing`` and ``--run`` work as for every table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All of the paper at once: ``python -m experiments.paper --html paper.html``."""
+"""All of the paper at once, on one page with ``--html paper.html``."""
 
 from elmo_tasks.tables import main
 

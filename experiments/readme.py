@@ -1,6 +1,6 @@
 """The first page's table and chart: what ELMo brings to each task, from the committed rows.
 
-``python -m experiments.readme --into README.md --figure docs/gains.svg`` renews both: the table between the markers
+``elmo-tasks table readme --into README.md --figure docs/gains.svg`` renews both: the table between the markers
 ``<!-- gains: begin -->`` and ``end`` of the document.
 """
 
@@ -40,7 +40,7 @@ def figure() -> str:
 
 def main() -> None:
     """Print the table, or write what is asked for."""
-    parser = argparse.ArgumentParser("python -m experiments.readme", description="The first page's table and chart.")
+    parser = argparse.ArgumentParser("elmo-tasks table readme", description="The first page's table and chart.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="write the chart as SVG")
     given = parser.parse_args()

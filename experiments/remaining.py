@@ -1,6 +1,6 @@
 """How many runs of the paper's tables there are, and how many are still to be made, from the committed rows.
 
-``python -m experiments.remaining --into docs/results.md`` renews the table between the markers
+``elmo-tasks table remaining --into docs/results.md`` renews the table between the markers
 ``<!-- remaining: begin -->`` and ``end`` of the document.
 """
 
@@ -59,7 +59,7 @@ def _runs(cells: Iterable[Cell]) -> dict[str, dict[Run, bool]]:
 
 def main() -> None:
     """Print the table, or write it into a document."""
-    parser = argparse.ArgumentParser("python -m experiments.remaining", description="Runs that are still to be made.")
+    parser = argparse.ArgumentParser("elmo-tasks table remaining", description="Runs that are still to be made.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
     given = parser.parse_args()
     if given.into:

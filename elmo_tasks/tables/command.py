@@ -1,4 +1,4 @@
-"""``python -m experiments.table3``: print a table, list its missing runs, or run them."""
+"""``elmo-tasks table table3``: print a table, list its missing runs, or run them."""
 
 from __future__ import annotations
 

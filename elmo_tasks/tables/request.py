@@ -59,14 +59,14 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     """Parse a command line.
 
     Args:
-        arguments: what follows ``python -m experiments.NAME``.
+        arguments: what follows ``elmo-tasks table NAME``.
         name: of the declaration's file.
 
     Raises:
         UserError: for a word that is no override, for a key that every table sets, and for one that is set twice.
     """
     parser = argparse.ArgumentParser(
-        prog=f"python -m experiments.{name}", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"elmo-tasks table {name}", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.error = _refuse  # type: ignore[method-assign]
     what = parser.add_mutually_exclusive_group()

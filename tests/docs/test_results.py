@@ -41,7 +41,7 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
 def test_tables_within_documents_are_those_of_the_committed_rows(
     tmp_path: Path, document: str, declared: Sequence[Table | Claims], overrides: list[str]
 ) -> None:
-    """Renewed by: python -m experiments.claims (or arms, ...) OVERRIDES rows=experiments/rows --into DOCUMENT."""
+    """Renewed by: elmo-tasks table claims (or arms, ...) OVERRIDES rows=experiments/rows --into DOCUMENT."""
     text, copy = (REPO / document).read_text("utf-8"), tmp_path / "copy.md"
     copy.write_text(text, "utf-8")
     request = read_request([*overrides, f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
@@ -50,14 +50,14 @@ def test_tables_within_documents_are_those_of_the_committed_rows(
 
 
 def test_the_table_and_the_chart_of_readme_are_those_of_the_committed_rows() -> None:
-    """Renewed by: python -m experiments.readme --into README.md --figure docs/gains.svg."""
+    """Renewed by: elmo-tasks table readme --into README.md --figure docs/gains.svg."""
     text = (REPO / "README.md").read_text("utf-8")
     assert renew(text, readme.table(), "gains") == text
     assert readme.figure() == (REPO / "docs" / "gains.svg").read_text("utf-8")
 
 
 def test_the_numbers_of_remaining_runs_are_those_of_the_committed_rows() -> None:
-    """Renewed by: python -m experiments.remaining --into docs/results.md."""
+    """Renewed by: elmo-tasks table remaining --into docs/results.md."""
     assert renew(RESULTS, remaining.table(), remaining.BLOCK) == RESULTS
 
 

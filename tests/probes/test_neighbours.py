@@ -88,7 +88,7 @@ WORDS = "the 1 2 3\nplay 3 1 0\n. . . 1 1 1\ngame 6 2 1\nwork -3 -1 0\nPlay 3 1 
 @pytest.mark.parametrize("portion", [1, 3, 100])
 @pytest.mark.parametrize("word", ["play", "PLAY"])
 def test_static_neighbours_are_those_of_all_words_but_the_word_itself(tmp_path, monkeypatch, portion, word):
-    monkeypatch.setattr("elmo_tasks.nn.words._PORTION", portion)
+    monkeypatch.setattr("elmo_tasks.nn.glove._BLOCK", portion)
     (tmp_path / "v.txt").write_text(WORDS)
     vectors = WordVectors(name="glove", path=str(tmp_path / "v.txt"), dim=3, lowercase=True)
     table = {line.split()[0]: np.array(line.split()[1:], float) for line in WORDS.splitlines() if ". ." not in line}

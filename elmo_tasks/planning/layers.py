@@ -9,7 +9,8 @@ from elmo_tasks.data.module import TaskData
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.planning.probe import distinct_words, reading_rate
 from elmo_tasks.planning.room import existing
-from elmo_tasks.store.store import LayerStore, Store
+from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.store import Store
 
 _SHARD_COPIES = 3.5
 """Memory while a shard is computed, as a multiple of its layers in float32 (measured)."""

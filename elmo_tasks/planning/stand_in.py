@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.shard import Array
-from elmo_tasks.store.store import Filled, LayerStore, Store, TokenStore
+from elmo_tasks.store.store import Filled, Store
+from elmo_tasks.store.tokens import TokenStore
 
 Sentences = Sequence[Sequence[str]]
 

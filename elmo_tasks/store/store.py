@@ -3,8 +3,9 @@
 Several processes may fill a store at once; they share the work (see :mod:`elmo_tasks.store.filling`).
 
 There is a folder for each encoder (its digest, state policy, number format), in which a sentence is identified by a
-hash of its tokens, never by place or name. Where all layers of a biLM would be too large to keep, :class:`TokenStore`
-keeps the token layer of each word alone, which saves the character CNN, and runs the LSTMs for every batch.
+hash of its tokens, never by place or name. There are two kinds: :mod:`elmo_tasks.store.layers` keeps all layers of
+each sentence; :mod:`elmo_tasks.store.tokens` keeps the token layer of each word alone, which saves the character CNN,
+and runs the LSTMs for every batch.
 """
 
 from __future__ import annotations
@@ -15,18 +16,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.encoders.base import Encoder
-from elmo_tasks.errors import UserError
-from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.progress import counting, say
 from elmo_tasks.store.filling import Filling, Missing, find_missing
 from elmo_tasks.store.shard import VERSION, Array
@@ -47,7 +42,7 @@ class Filled:
 
 
 class Store(ABC):
-    """What an encoder computed, kept on disk; see the two kinds below.
+    """What an encoder computed, kept on disk.
 
     Args:
         root: folder of all stores.
@@ -137,120 +132,7 @@ class Store(ABC):
         return filling.fill(wanted)
 
 
-class LayerStore(Store):
-    """All layers of each sentence, token-major: ``[n, L, D]``.
-
-    With ``state=carry`` all sentences that :meth:`fill` is given are one stream, and a sentence's key covers those
-    before it; one that comes again keeps the layers of its first occurrence.
-    """
-
-    work, unit = "biLM layers", "tokens"
-
-    @property
-    def row(self) -> tuple[int, ...]:
-        """``[L, D]``."""
-        return self.encoder.n_layers, self.encoder.dim
-
-    def wanted(self, sentences: Sentences) -> Missing:
-        """Key to sentence, each distinct one once, in order."""
-        if self.state != "carry":
-            return {_key(sentence): sentence for sentence in sentences}
-        keys: Missing = {}
-        before = b""
-        for sentence in sentences:
-            before = _key(sentence, before)
-            keys[before] = sentence
-            self._streamed.setdefault(tuple(sentence), before)
-        return keys
-
-    def missing(self, wanted: Missing) -> Missing:
-        """The sentences that have yet to be computed; of a stream all, since no state is stored."""
-        missing = super().missing(wanted)
-        return wanted if self.state == "carry" and missing else missing
-
-    def get(self, sentence: Sequence[str]) -> Array:
-        """The layers ``[n, L, D]`` of a sentence that :meth:`fill` was given."""
-        return self.shards.get(self._streamed[tuple(sentence)] if self.state == "carry" else _key(sentence))
-
-    def padded(self, sentences: Sentences) -> Tensor:
-        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
-        n_tokens = max(map(len, sentences))
-        layers = np.zeros((len(sentences), n_tokens, self.encoder.n_layers, self.encoder.dim), dtype=np.float32)
-        for row, sentence in zip(layers, sentences, strict=True):
-            row[: len(sentence)] = self.get(sentence)
-        return torch.from_numpy(layers).transpose(1, 2)
-
-    @cached_property
-    def _streamed(self) -> dict[tuple[str, ...], bytes]:
-        """The key of each sentence of a stream."""
-        return {}
-
-    def _about(self) -> dict[str, Any]:
-        if self.state != "reset" and not isinstance(self.encoder, BiLM):
-            raise UserError(f"bilm.state={self.state}: only a biLM has states; leave bilm.state=reset")
-        warm = self.encoder.warm_digest if isinstance(self.encoder, BiLM) and self.state == "warm" else None
-        return {"keep": "layers", "state": self.state, "warm": warm}
-
-    def _fill(self, filling: Filling, wanted: Missing) -> int:
-        if self.state != "carry":
-            return filling.fill(wanted)
-        assert isinstance(self.encoder, BiLM)  # see _about
-        self.encoder.forget()
-        return filling.fill_in_order(wanted)
-
-    def _compute(self, sentences: Sentences) -> list[Array]:
-        return [layers.transpose(0, 1).cpu().numpy() for layers in self._layers(sentences)]
-
-    def _layers(self, sentences: Sentences) -> list[Tensor]:
-        if self.state == "reset":
-            return self.encoder.layers(sentences)
-        assert isinstance(self.encoder, BiLM)  # see _about
-        if self.state == "carry":  # one stream, in order
-            return [self.encoder.layers([sentence], state="carry")[0] for sentence in sentences]
-        return self.encoder.layers(sentences, state=self.state)
-
-
-class TokenStore(Store):
-    """The biLM's token layer ``[1, P]`` of each distinct word; the LSTMs run for every batch.
-
-    ``carry`` is not possible here, since batches are not in reading order. Words are counted, not tokens.
-    """
-
-    encoder: BiLM
-    work, unit = "biLM token layer", "words"
-
-    @property
-    def row(self) -> tuple[int, ...]:
-        """``[P]``."""
-        return (self.encoder.dim // 2,)
-
-    def wanted(self, sentences: Sentences) -> Missing:
-        """Key to word (a list of one), each once, in order."""
-        words = dict.fromkeys([BEGIN_SENTENCE, END_SENTENCE, *(word for s in sentences for word in s)])
-        return {_key([word]): [word] for word in words}
-
-    def padded(self, sentences: Sentences) -> Tensor:
-        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
-        layers = self.encoder.layers(sentences, state=self.state, encode=self._vectors)
-        padded = layers[0].new_zeros(len(layers), self.encoder.n_layers, max(map(len, sentences)), self.encoder.dim)
-        for row, x in zip(padded, layers, strict=True):
-            row[:, : x.shape[1]] = x
-        return padded
-
-    def _about(self) -> dict[str, Any]:
-        if self.state == "carry":
-            raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
-        return {"keep": "tokens"}
-
-    def _compute(self, words: Sentences) -> list[Array]:
-        return list(self.encoder.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
-
-    def _vectors(self, words: Sequence[str]) -> Tensor:
-        rows = np.concatenate([self.shards.get(_key([word])) for word in words]).astype(np.float32)
-        return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)
-
-
-def _key(sentence: Sequence[str], before: bytes = b"") -> bytes:
+def key_of(sentence: Sequence[str], before: bytes = b"") -> bytes:
     """Sixteen bytes for a token list; token boundaries count."""
     words = [word.encode("utf-8", "surrogatepass") for word in sentence]
     lengths = ",".join(str(len(word)) for word in words).encode()

@@ -32,7 +32,7 @@ from elmo_tasks.encoders.parameters import read_parameters
 from elmo_tasks.nn.words import Vocabulary, WordVectors
 from elmo_tasks.rows.io import read_row
 from elmo_tasks.runs.saved import read_fitted
-from elmo_tasks.store.store import LayerStore
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.tensors import read_tensors
 from elmo_tasks.training.checkpoint import TensorsAndJson
 from elmo_tasks.training.initial_weights import check_shapes

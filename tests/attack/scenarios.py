@@ -15,6 +15,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.cli.run import start
 from elmo_tasks.rows import io
 from elmo_tasks.store import store
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.tables import Column, Line, Table, main
 
 from .kind import SAMPLE, tiny_bilm
@@ -99,12 +100,12 @@ def rows_agree_with_weights(folder: Path) -> None:
 def fill_store(folder: Path) -> None:
     """Fill a layer store in many small shards."""
     store._SHARD_TOKENS = 60
-    store.LayerStore(folder / "layers", tiny_bilm(), dtype="float32").fill(_sentences())
+    LayerStore(folder / "layers", tiny_bilm(), dtype="float32").fill(_sentences())
 
 
 def stored(folder: Path) -> Outcome:
     """The bytes of all layers; a fresh look computes nothing."""
-    filled = store.LayerStore(folder / "layers", tiny_bilm(), dtype="float32")
+    filled = LayerStore(folder / "layers", tiny_bilm(), dtype="float32")
     computed = filled.fill(_sentences()).computed
     sha = hashlib.sha256()
     for sentence in _sentences():

@@ -23,7 +23,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.module import TaskData
-from elmo_tasks.store.store import LayerStore
+from elmo_tasks.store.layers import LayerStore
 
 CONF = Path(__file__).parents[2] / "conf"
 TASKS = [path.stem for path in sorted((CONF / "task").glob("*.yaml")) if "reader" in OmegaConf.load(path)]

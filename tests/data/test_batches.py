@@ -12,7 +12,8 @@ from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import PADDING
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.tokens import TokenStore
 
 FILES = {"train": "train", "dev": "dev", "test": "test"}
 

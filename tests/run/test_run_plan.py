@@ -23,7 +23,7 @@ from elmo_tasks.planning.show import duration
 from elmo_tasks.planning.stand_in import StandInLayers, stand_in
 from elmo_tasks.runs.kinds import build_run
 from elmo_tasks.runs.run import run
-from elmo_tasks.store.store import LayerStore
+from elmo_tasks.store.layers import LayerStore
 
 
 @pytest.fixture(autouse=True)

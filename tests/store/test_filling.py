@@ -13,8 +13,10 @@ import torch
 import elmo_tasks.store.store as store_module
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.store.filling import N_PARTS
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.locks import claim, in_use, locks_folder, nobody_uses
-from elmo_tasks.store.store import Filled, LayerStore, TokenStore
+from elmo_tasks.store.store import Filled
+from elmo_tasks.store.tokens import TokenStore
 
 SENTENCES = [[f"w{k}", f"v{k % 7}", "."] for k in range(150)]
 N_TOKENS = 450

@@ -12,7 +12,9 @@ import elmo_tasks.store.shard as shard_module
 import elmo_tasks.store.store as store_module
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.errors import UserError
-from elmo_tasks.store.store import Filled, LayerStore, TokenStore
+from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.store import Filled
+from elmo_tasks.store.tokens import TokenStore
 
 
 @pytest.fixture

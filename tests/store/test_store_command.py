@@ -8,8 +8,9 @@ import pytest
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.store.__main__ import main
 from elmo_tasks.store.inventory import inventory, removable
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.locks import locks_folder
-from elmo_tasks.store.store import LayerStore, TokenStore
+from elmo_tasks.store.tokens import TokenStore
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["ab", "c"]]
 

@@ -12,8 +12,9 @@ import elmo_tasks.store.shard as shard_module
 import elmo_tasks.store.shards as shards_module
 import elmo_tasks.store.store as store_module
 from elmo_tasks.errors import UserError
+from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.shard import VERSION
-from elmo_tasks.store.store import Filled, LayerStore
+from elmo_tasks.store.store import Filled, key_of
 
 
 def change(path, edit):
@@ -131,7 +132,7 @@ def test_every_byte_of_an_index_counts(tiny_bilm, tmp_path, two_shards):
         store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
         store.shards.scan()
         assert not index.exists()
-        assert not any(store_module._key(sentence) in store.shards for sentence in SENTENCES[:2])
+        assert not any(key_of(sentence) in store.shards for sentence in SENTENCES[:2])
 
 
 def test_a_process_keeps_a_shard_that_it_has_read_when_another_removes_it(tiny_bilm, tmp_path, two_shards):

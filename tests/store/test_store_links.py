@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 import torch
 
-from elmo_tasks.store.store import LayerStore
+from elmo_tasks.store.layers import LayerStore
 
 SENTENCES = [["a", "b"], ["c"]]
 

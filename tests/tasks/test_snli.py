@@ -11,7 +11,8 @@ from elmo_tasks.data.snli import SnliItem, SnliReader
 from elmo_tasks.data.source import Files
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.store.store import Filled, LayerStore
+from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.store import Filled
 
 BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "snli"
 GOOD = {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It isn't well-fed."}

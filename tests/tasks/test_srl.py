@@ -15,7 +15,8 @@ from elmo_tasks.metrics.srl_f1 import SrlF1
 from elmo_tasks.models.srl_lstm import SrlLstm, SrlOutput
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.store.store import Filled, LayerStore
+from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.store import Filled
 
 BUNDLED = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample" / "srl"
 

@@ -1,0 +1,57 @@
+"""A store of the biLM's token layer alone, for texts whose layers would be too large to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.errors import UserError
+from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
+from elmo_tasks.store.filling import Missing
+from elmo_tasks.store.shard import Array
+from elmo_tasks.store.store import Sentences, Store, key_of
+
+
+class TokenStore(Store):
+    """The biLM's token layer ``[1, P]`` of each distinct word; the LSTMs run for every batch.
+
+    ``carry`` is not possible here, since batches are not in reading order. Words are counted, not tokens.
+    """
+
+    encoder: BiLM
+    work, unit = "biLM token layer", "words"
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """``[P]``."""
+        return (self.encoder.dim // 2,)
+
+    def wanted(self, sentences: Sentences) -> Missing:
+        """Key to word (a list of one), each once, in order."""
+        words = dict.fromkeys([BEGIN_SENTENCE, END_SENTENCE, *(word for s in sentences for word in s)])
+        return {key_of([word]): [word] for word in words}
+
+    def padded(self, sentences: Sentences) -> Tensor:
+        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
+        layers = self.encoder.layers(sentences, state=self.state, encode=self._vectors)
+        padded = layers[0].new_zeros(len(layers), self.encoder.n_layers, max(map(len, sentences)), self.encoder.dim)
+        for row, x in zip(padded, layers, strict=True):
+            row[:, : x.shape[1]] = x
+        return padded
+
+    def _about(self) -> dict[str, Any]:
+        if self.state == "carry":
+            raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
+        return {"keep": "tokens"}
+
+    def _compute(self, words: Sentences) -> list[Array]:
+        return list(self.encoder.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
+
+    def _vectors(self, words: Sequence[str]) -> Tensor:
+        rows = np.concatenate([self.shards.get(key_of([word])) for word in words]).astype(np.float32)
+        return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)

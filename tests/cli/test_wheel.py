@@ -68,23 +68,18 @@ def test_the_wheel_has_configuration_declarations_and_licence_but_neither_softma
     assert wheel.stat().st_size < 45e6
 
 
-def test_it_runs_reports_and_plans_in_an_empty_folder(elmo_tasks, tmp_path: Path) -> None:
+def test_it_runs_a_table_reports_and_predicts_in_an_empty_folder(elmo_tasks, tmp_path: Path) -> None:
     assert "task.model.hidden" in elmo_tasks("run", "task=ner", "--help")
-    shown = elmo_tasks("run", "task=ner", "data.fraction=0.1", "trainer.max_epochs=1")
-    (row,) = (tmp_path / "outputs" / "rows").glob("ner-*.json")
-    assert row.stem in shown
+    settings = ["data=sample", "tasks=ner", "seeds=1", "trainer.max_epochs=1", "fraction=0.1"]
+    missing = elmo_tasks("table", "table1", *settings, "--missing")
+    assert all(line.startswith("elmo-tasks run data=sample ") for line in missing.splitlines())
+    assert missing.count("task=ner") == 2
+    assert "2 done, 0 failed" in elmo_tasks("table", "table1", *settings, "--run")
+    row, _ = sorted((tmp_path / "outputs" / "rows").glob("ner-*.json"))
     assert "ner" in elmo_tasks("report", "outputs/rows")
     (tmp_path / "text.txt").write_text("Anna lives in Berlin .\n")
     (tmp_path / "gold.conll").write_text("Anna B-PER\nlives O\n\n")
     model = f"outputs/runs/{row.stem}"
     assert "Berlin" in elmo_tasks("predict", model, "--text", "text.txt")
     assert "f1" in elmo_tasks("evaluate", model, "--file", "gold.conll")
-    missing = elmo_tasks("table", "table1", "data=sample", "tasks=ner", "seeds=1", "--missing")
-    assert missing.startswith("elmo-tasks run data=sample task=ner elmo.placement=none")
     assert "Table 1" in elmo_tasks("table", "paper", "data=sample", "tasks=ner")
-
-
-def test_a_table_makes_its_runs(elmo_tasks, tmp_path: Path) -> None:
-    settings = ["data=sample", "tasks=ner", "seeds=1", "trainer.max_epochs=1", "fraction=0.1"]
-    assert "2 done, 0 failed" in elmo_tasks("table", "table1", *settings, "--run")
-    assert len([*(tmp_path / "outputs" / "rows").glob("ner-*.json")]) == 2

@@ -81,18 +81,17 @@ class Built:
         out = self.model(batch)
         return {field.name: getattr(out, field.name) for field in fields(out)}, self.model.decode(out, batch)
 
-    def train(self) -> list[float]:
-        """The losses of a few updates, without dropout, which would need more of them."""
+    def train(self) -> Iterator[float]:
+        """The losses of a few updates, each made when it is asked for; without dropout, which would need more."""
         module = build_module(self.cfg, self.model.eval())
         optimizer = module.make_optimizer([p for p in self.model.parameters() if p.requires_grad])
-        batch, losses = self.batch(), []
+        batch = self.batch()
         for _step in range(N_STEPS):
             optimizer.zero_grad()
             loss = self.loss(batch)
             (loss + self.model.elmo.penalty()).backward()
             optimizer.step()
-            losses.append(float(loss))
-        return losses
+            yield float(loss)
 
 
 @pytest.fixture
@@ -130,7 +129,8 @@ def test_there_are_tasks():
 @every_placement
 def test_it_learns_a_handful_of_items(build, task, placement):
     losses = build(task, placement).train()
-    assert min(losses) < 0.5 * losses[0]
+    first = next(losses)
+    assert any(loss < 0.5 * first for loss in losses)
 
 
 @every_task

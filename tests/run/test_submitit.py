@@ -19,9 +19,10 @@ NER = [
     "task=ner",
     "elmo.placement=none",
     "words=random",
+    "data.fraction=0.2",
     "trainer.max_epochs=4",
     "trainer.patience=null",
-    "task.training.batch_size=40",
+    "task.training.batch_size=8",
 ]
 SWEEP = ["-m", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=30", "hydra.launcher.cpus_per_task=1"]
 

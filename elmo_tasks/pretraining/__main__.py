@@ -73,7 +73,7 @@ def _train(options: argparse.Namespace) -> None:
     keep_few_products()
     training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
     seconds = math.inf if options.minutes is None else 60 * options.minutes
-    score_every = training.updates_per_epoch if options.score_every is None else options.score_every
+    score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
     done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
     if max_bytes is not None:
         split_files(options.out / "bilm", max_bytes)

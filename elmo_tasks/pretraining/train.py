@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +14,15 @@ from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.pretraining.evaluate import export, perplexity
-from elmo_tasks.pretraining.inputs import Inputs, Layout, WordTable
+from elmo_tasks.pretraining.inputs import Inputs, WordTable
 from elmo_tasks.pretraining.pack import Pack
 from elmo_tasks.pretraining.schedule import learning_rate
 from elmo_tasks.pretraining.settings import SIZES, Settings, check_same
 from elmo_tasks.pretraining.state import INDEX, load_state, save_state
 from elmo_tasks.pretraining.step import TrainingStep
-from elmo_tasks.pretraining.windows import training_windows
+from elmo_tasks.pretraining.stream import Stream
 from elmo_tasks.training.initial_weights import write_vocabulary
 from elmo_tasks.training.memory import HeapTrimmer
-
-_SURVEYED = 48  # windows whose distinct words are counted before a graph's sizes are fixed
-_SPARE = 1.1
-_MULTIPLE = 64
-_READY = 6  # windows made in advance
 
 
 class Training:
@@ -59,10 +50,6 @@ class Training:
         max_bytes: int | None = None,
     ) -> None:
         self.pack, self.settings, self.out, self.max_bytes = pack, settings, out, max_bytes
-        self.updates_per_epoch = pack.n_positions("train") // (settings.rows * settings.window)
-        if not self.updates_per_epoch:
-            needed = settings.rows * settings.window
-            raise UserError(f"the pack has {pack.n_positions('train'):,} positions, but a window takes {needed:,}")
         self.vocabulary = pack.vocabulary(settings.vocabulary, settings.min_count)
         torch.manual_seed(settings.seed)
         model = LanguageModel(
@@ -75,7 +62,8 @@ class Training:
         words = WordTable(pack.words)
         n_samples = min(settings.samples, len(self.vocabulary) - 1)
         target_ids = pack.targets(self.vocabulary)
-        self.inputs = Inputs(words.groups, target_ids, len(self.vocabulary), n_samples, settings.seed)
+        inputs = Inputs(words.groups, target_ids, len(self.vocabulary), n_samples, settings.seed)
+        self.stream = Stream(pack, inputs, settings)
         self.step = TrainingStep(
             model.to(device).train(),
             words.char_ids.to(device),
@@ -92,8 +80,8 @@ class Training:
             write_vocabulary(self.vocabulary, out / "bilm")
         self.group_sizes: list[int] | None = None
         if graph and device.type == "cuda":
-            self.group_sizes = self._survey()
-            self.step.capture(*self.inputs.make(next(self._windows()), 0, self.group_sizes))
+            self.group_sizes = self.stream.survey()
+            self.step.capture(*self.stream.example(self.step.updates, self.group_sizes))
 
     @property
     def model(self) -> LanguageModel:
@@ -103,7 +91,7 @@ class Training:
     def progress(self) -> float:
         """The share of the budget that is spent."""
         if self.settings.epochs is not None:
-            return self.step.updates / (self.settings.epochs * self.updates_per_epoch)
+            return self.step.updates / (self.settings.epochs * self.stream.updates_per_epoch)
         return self.seconds / (60 * (self.settings.budget_minutes or 1))
 
     def run(self, seconds: float, log_every: int, score_every: int, save_seconds: float) -> bool:
@@ -125,7 +113,8 @@ class Training:
         reserve = min(0.2 * seconds, 30.0)
         spent_before, first = self.seconds, self.step.updates
         heap = HeapTrimmer()
-        for layout, numbers in self._prepared():
+        on_gpu = self.step.device.type == "cuda"
+        for layout, numbers in self.stream.read(self.step.updates, self.group_sizes, pin=on_gpu):
             self.step.run(layout, numbers, self._rate())
             heap.after_step()
             self.seconds = spent_before + time.monotonic() - began
@@ -159,7 +148,7 @@ class Training:
         save_state(self.out, self._tensors(), about, self.max_bytes)
 
     def _about(self) -> dict[str, Any]:
-        return {"updates": self.step.updates, "epoch": round(self.step.updates / self.updates_per_epoch, 3)}
+        return {"updates": self.step.updates, "epoch": round(self.step.updates / self.stream.updates_per_epoch, 3)}
 
     def _tensors(self) -> dict[str, Tensor]:
         step = self.step
@@ -188,40 +177,6 @@ class Training:
     def _rate(self) -> float:
         s = self.settings
         return learning_rate(s.schedule, s.rate, s.warm_up, self.step.updates, self.progress)
-
-    def _windows(self) -> Iterator[Any]:
-        """The windows of this update and of all after it."""
-        epoch, done = divmod(self.step.updates, self.updates_per_epoch)
-        s = self.settings
-        while True:
-            windows = training_windows(self.pack, s.rows, s.window, s.seed, epoch, skip=done)
-            yield from islice(windows, self.updates_per_epoch - done)
-            epoch, done = epoch + 1, 0
-
-    def _prepared(self) -> Iterator[tuple[Layout, Tensor]]:
-        """The numbers of one update after the other, made in another thread."""
-        first = self.step.updates
-        pin = self.step.device.type == "cuda"
-
-        def make() -> Iterator[tuple[Layout, Tensor]]:
-            for update, window in enumerate(self._windows(), start=first):
-                layout, numbers = self.inputs.make(window, update, self.group_sizes)
-                yield layout, numbers.pin_memory() if pin else numbers
-
-        source = make()
-        with ThreadPoolExecutor(1) as pool:
-            ready = deque(pool.submit(next, source) for _ in range(_READY))
-            while True:
-                now = ready.popleft().result()
-                ready.append(pool.submit(next, source))
-                yield now
-
-    def _survey(self) -> list[int]:
-        """Places for distinct words by group: enough for nearly all windows."""
-        s = self.settings
-        windows = training_windows(self.pack, s.rows, s.window, s.seed, 0, skip=0)
-        counts = [self.inputs.group_counts(w) for w in islice(windows, min(_SURVEYED, self.updates_per_epoch))]
-        return [int(-(-n * _SPARE // _MULTIPLE) * _MULTIPLE) for n in np.max(counts, axis=0)]
 
     def _log(self, seconds: float) -> None:
         loss, norm, n = self.step.sums.tolist()

@@ -43,15 +43,15 @@ def train(pack_folder, tiny_size):
 
 def stop_after(training, n_updates):
     """Ends a call after some updates, as the clock does."""
-    prepared = training._prepared
+    read = training.stream.read
 
-    def few():
-        for number, each in zip(range(n_updates), prepared(), strict=False):
+    def few(*arguments, **options):
+        for number, each in zip(range(n_updates), read(*arguments, **options), strict=False):
             yield each
             if number == n_updates - 1:
                 return
 
-    training._prepared = few
+    training.stream.read = few
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -61,11 +61,11 @@ def test_a_resumed_training_ends_in_the_same_bits(train, tmp_path, precision, ma
     whole = train(tmp_path / "whole", **options)
     assert whole.progress >= 1
     done = 0
-    for n in (3, 20, whole.updates_per_epoch - 10, None):  # the third one stops in the second epoch
+    for n in (3, 20, whole.stream.updates_per_epoch - 10, None):  # the third one stops in the second epoch
         torch.manual_seed(9)
         part = train(tmp_path / "parts", n_updates=n, **options)
         assert part.step.updates == (done := done + n if n else whole.step.updates)
-    assert done > whole.updates_per_epoch
+    assert done > whole.stream.updates_per_epoch
     assert torch.equal(part.step.weights, whole.step.weights)
     assert torch.equal(part.step.moments, whole.step.moments)
     states = [load_state(tmp_path / name)[0] for name in ("whole", "parts")]

@@ -114,10 +114,13 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        _refuse_a_mix(func, args, kwargs)
-        shells = {id(leaf.within): leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Shell)}
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        _refuse_a_mix(func, args, tensors)
+        shells = {id(tensor.within): tensor for tensor in tensors if isinstance(tensor, Shell)}
         to = kwargs.get("device")
         away = bool(shells) if to is None else torch.device(to) == AWAY
+        if not shells and not away:
+            return func(*args, **kwargs)
         if to is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
         if func is _aten.copy_.default:
@@ -140,17 +143,15 @@ def _within(value: Any) -> Any:
     return value.within if isinstance(value, Shell) else value
 
 
-def _refuse_a_mix(func: Any, args: Any, kwargs: Any) -> None:
+def _refuse_a_mix(func: Any, args: Any, tensors: list[Tensor]) -> None:
     """As on a GPU: single numbers may come from the CPU, and so may the places in an indexed tensor."""
-    if any(
-        isinstance(x, Tensor) and x.device == AWAY and not isinstance(x, Shell) for x in tree_leaves((args, kwargs))
-    ):
+    if any(x.device == AWAY and not isinstance(x, Shell) for x in tensors):
         raise RuntimeError(f"{func}: a tensor without numbers, made in a way that this file does not know")
     if func in _BETWEEN_DEVICES:
         return
     if func in _WITH_CPU and isinstance(args[0], Shell):
-        args = (args[0], *args[2:])
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        free = {id(leaf) for leaf in tree_leaves(args[1])}
+        tensors = [x for x in tensors if id(x) not in free]
     if any(isinstance(x, Shell) for x in tensors) and any(not isinstance(x, Shell) and x.dim() for x in tensors):
         where = [f"{'away' if isinstance(x, Shell) else 'here'} {tuple(x.shape)}" for x in tensors]
         raise MixedDevicesError(f"{func} on tensors of two devices: {', '.join(where)}")

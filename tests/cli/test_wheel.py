@@ -71,11 +71,16 @@ def test_the_wheel_has_configuration_declarations_and_licence_but_neither_softma
 def test_it_runs_a_table_reports_and_predicts_in_an_empty_folder(elmo_tasks, tmp_path: Path) -> None:
     assert "task.model.hidden" in elmo_tasks("run", "task=ner", "--help")
     settings = ["data=sample", "tasks=ner", "seeds=1", "trainer.max_epochs=1", "fraction=0.1"]
-    missing = elmo_tasks("table", "table1", *settings, "--missing")
-    assert all(line.startswith("elmo-tasks run data=sample ") for line in missing.splitlines())
-    assert missing.count("task=ner") == 2
-    assert "2 done, 0 failed" in elmo_tasks("table", "table1", *settings, "--run")
-    row, _ = sorted((tmp_path / "outputs" / "rows").glob("ner-*.json"))
+    missing = elmo_tasks("table", "table1", *settings, "--missing").splitlines()
+    assert len(missing) == 2
+    program, *arguments = missing[0].split()
+    assert (program, arguments[0]) == ("elmo-tasks", "run")
+    assert {"task=ner", "elmo.placement=none"} <= {*arguments}
+    shown = elmo_tasks(*arguments)
+    (row,) = (tmp_path / "outputs" / "rows").glob("ner-*.json")
+    assert row.stem in shown
+    assert "1 done, 0 failed" in elmo_tasks("table", "table1", *settings, "--run")
+    assert len([*(tmp_path / "outputs" / "rows").glob("ner-*.json")]) == 2
     assert "ner" in elmo_tasks("report", "outputs/rows")
     (tmp_path / "text.txt").write_text("Anna lives in Berlin .\n")
     (tmp_path / "gold.conll").write_text("Anna B-PER\nlives O\n\n")

@@ -18,7 +18,6 @@ from elmo_tasks.runs import run as train
 from elmo_tasks.runs.supervised import SupervisedRun
 
 TASKS = ("sst5", "ner", "snli", "squad", "srl", "pos", "nsmc")
-OF_EACH_MODEL = ("sst5", "ner", "snli", "squad", "srl", "pos")  # nsmc is the model of sst5 on another text
 SMALL = ("elmo.placement=both", "data.fraction=1", "bilm.store.dtype=float32")
 
 
@@ -89,7 +88,7 @@ def run_processes(folder: Path, n: int, *overrides: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", OF_EACH_MODEL)
+@pytest.mark.parametrize("task", TASKS)
 def test_two_processes_train_the_same_model_as_one(composed: Any, tmp_path: Path, task: str) -> None:
     overrides = [
         f"task={task}",

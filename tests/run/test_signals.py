@@ -165,7 +165,7 @@ def test_a_signal_ends_a_sweep_and_not_only_its_cell(tmp_path: Path, number: sig
 
 TABLE = Table(
     "A table",
-    (Line("NER", (*NER, "trainer.max_epochs=6"), "ner"),),
+    (Line("NER", (*NER, "trainer.max_epochs=8"), "ner"),),
     (Column("baseline", ("elmo.placement=none",)),),
     seeds=2,
 )
@@ -173,29 +173,31 @@ TABLE = Table(
 
 @pytest.mark.slow
 def test_a_signal_to_a_table_ends_its_runs_which_save_their_state(tmp_path: Path) -> None:
-    """SIGTERM, then to the end; its runs are processes with imports of their own."""
+    """SIGTERM, then SIGINT, then to the end; its runs are processes with imports of their own."""
 
     def begin() -> None:
         sys.argv = ["table", "--run", "-j", "2", *SMALL, f"paths.outputs={tmp_path}", f"rows={tmp_path / 'rows'}"]
         make_table(TABLE)
 
-    table = Child(begin, tmp_path / "stopped.txt")
-    wait_for(partial(_is_saved, tmp_path), table)
-    table.signal(signal.SIGTERM)
-    assert "the runs save their state" in assert_told(table, signal.SIGTERM)
-    logs = [path.read_text() for path in (tmp_path / "logs").iterdir()]
-    assert all("SIGTERM: " in log and "Traceback" not in log for log in logs)
-    assert any("SIGTERM: training is saved after" in log for log in logs)
-    assert not list(tmp_path.glob("runs/*.lock"))  # the runs have ended
-    assert not list(tmp_path.glob("rows/*.json"))
+    for number in SIGNALS:
+        before = time.time()
+        table = Child(begin, tmp_path / f"{number.name}.txt")
+        wait_for(partial(_is_saved_since, tmp_path, before), table)
+        table.signal(number)
+        assert "the runs save their state" in assert_told(table, number)
+        logs = [path.read_text() for path in (tmp_path / "logs").iterdir()]
+        assert all("SIGTERM: " in log and "Traceback" not in log for log in logs)
+        assert any("SIGTERM: training is saved after" in log for log in logs)
+        assert not list(tmp_path.glob("runs/*.lock"))  # the runs have ended
+        assert not list(tmp_path.glob("rows/*.json"))
     succeed(Child(begin, tmp_path / "last.txt"))
     rows = load(tmp_path / "rows")
     assert len(rows) == 2
     assert any(row["training"]["resumed_after"] for row in rows)
 
 
-def _is_saved(folder: Path) -> bool:
-    return any(folder.glob(f"runs/*.partial/{STATE}"))
+def _is_saved_since(folder: Path, seconds: float) -> bool:
+    return any(path.stat().st_mtime > seconds for path in folder.glob(f"runs/*.partial/{STATE}"))
 
 
 def wait_for(ready: Callable[[], bool], child: Child) -> None:

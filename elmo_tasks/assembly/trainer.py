@@ -16,12 +16,12 @@ from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.processor import has_gpu, has_instructions
-from elmo_tasks.training.checkpoint import TensorsAndJson
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
 from elmo_tasks.training.module import TaskModule
 from elmo_tasks.training.processes import device_settings
+from elmo_tasks.training.state_file import TensorsAndJson
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from elmo_tasks.rows.io import read_row
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.tensors import read_tensors
-from elmo_tasks.training.checkpoint import TensorsAndJson
 from elmo_tasks.training.initial_weights import check_shapes
+from elmo_tasks.training.state_file import TensorsAndJson
 
 from .folders import FOLDERS
 from .kind import SAMPLE, SENTENCES, Input, some, tiny_bilm

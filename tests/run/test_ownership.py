@@ -20,7 +20,7 @@ from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.lock import owned
-from elmo_tasks.training.checkpoint import TensorsAndJson
+from elmo_tasks.training.state_file import TensorsAndJson
 
 SST = ("task=sst5", "elmo.placement=none", "trainer.max_epochs=1", "data.fraction=0.05")
 

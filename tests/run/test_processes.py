@@ -88,7 +88,7 @@ def test_two_processes_train_the_same_bilm_as_one_and_only_one_prints(tmp_path: 
 
 KILLED_AT_THE_FIRST_STATE = """
 import os, runpy, sys
-from elmo_tasks.training.checkpoint import TensorsAndJson
+from elmo_tasks.training.state_file import TensorsAndJson
 
 real = TensorsAndJson.save_checkpoint
 

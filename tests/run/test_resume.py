@@ -17,7 +17,8 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.runs import fit as fitting
 from elmo_tasks.runs import run as train
 from elmo_tasks.training import checkpoint, progress
-from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint, TensorsAndJson
+from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
+from elmo_tasks.training.state_file import TensorsAndJson
 
 LM = (
     "task=lm",

@@ -27,7 +27,8 @@ from elmo_tasks.store import store
 from elmo_tasks.store.shards import Shards
 from elmo_tasks.tables import Column, Line, Table
 from elmo_tasks.tables.command import main as make_table
-from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint, TensorsAndJson
+from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
+from elmo_tasks.training.state_file import TensorsAndJson
 
 REPO = Path(__file__).parents[2]
 SMALL = (

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elmo_tasks.models.lm import EVERY_WORD
 from elmo_tasks.nn.characters import MAX_CHARACTERS, PADDING, character_id_table
-from elmo_tasks.pretraining.pack import Ids
+from elmo_tasks.pretraining.pack_files import Ids
 from elmo_tasks.pretraining.windows import PackedWindow
 
 LENGTHS = (8, 11, 15, MAX_CHARACTERS)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.data.corpus import LmVocabulary, read_sentences
-from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.errors import UserError
 from elmo_tasks.files import MAX_JSON_BYTES, parse_json, read_bytes, write_bytes
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.pretraining.header import FORMAT, HEADER, SPLITS, PackHeader
-
-Ids = NDArray[np.int32]
+from elmo_tasks.pretraining.pack_files import (
+    ID_FILTERS,
+    REMEDY,
+    Ids,
+    read_compressed,
+    to_bytes,
+    to_symbols,
+    write_compressed,
+)
 
 BEGIN, END = 0, 1
 """Ids of the sentence marks."""
-
-_MAX_BYTES = 100_000_000  # of a file and of what it holds: twelve million ids are 72 million bytes at most
-_RARE = 65_535  # stands for an id that 16 bits cannot hold
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 1, "pb": 1}]
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def write_pack(folder: Path, paths: Mapping[str, Sequence[Path]], tokens_a_file:
         if not any(len(ends) for _, ends in encoded[split]):
             raise UserError(f"there is no sentence in the {split} text ({', '.join(map(str, paths[split]))})")
     words, final_ids = _by_frequency(list(provisional), [ids for ids, _ in encoded["train"]])
-    files = {"words.xz": _write(folder / "words.xz", lzma.compress("\n".join(words).encode(), preset=9))}
+    files = {"words.xz": write_compressed(folder / "words.xz", "\n".join(words).encode())}
     shards: dict[str, list[Any]] = {split: [] for split in SPLITS}
     for split in SPLITS:
         for number, (ids, ends) in enumerate(encoded[split]):
@@ -101,11 +103,11 @@ def write_pack(folder: Path, paths: Mapping[str, Sequence[Path]], tokens_a_file:
             names = []
             for part, start in enumerate(range(0, len(symbols), tokens_a_file)):
                 names.append(f"{split}-{number:02}-{part:02}.xz")
-                content = _compress(symbols[start : start + tokens_a_file])
-                files[names[-1]] = _write(folder / names[-1], content)
+                content = to_bytes(symbols[start : start + tokens_a_file])
+                files[names[-1]] = write_compressed(folder / names[-1], content, ID_FILTERS)
             shards[split].append(names)
     header = {"format": FORMAT, "words": len(words), "shards": shards, "files": files}
-    _write(folder / HEADER, (json.dumps(header, indent=1) + "\n").encode())
+    write_bytes(folder / HEADER, (json.dumps(header, indent=1) + "\n").encode(), remedy=REMEDY)
     return read_pack(folder)
 
 
@@ -118,12 +120,14 @@ def read_pack(folder: Path) -> Pack:
     path = folder / HEADER
     raw = read_bytes(path, MAX_JSON_BYTES)
     header = PackHeader.of(parse_json(raw, path), path)
-    words = _words(_read(folder, "words.xz", header.files), folder / "words.xz", header.n_words)
+    words = _words(read_compressed(folder, "words.xz", header.files), folder / "words.xz", header.n_words)
     shards: dict[str, list[Ids]] = {split: [] for split in SPLITS}
     all_ends: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}
     for split in SPLITS:
         for names in header.shards[split]:
-            parts = [_decompress(_read(folder, name, header.files), folder / name, len(words)) for name in names]
+            parts = [
+                to_symbols(read_compressed(folder, name, header.files), folder / name, len(words)) for name in names
+            ]
             symbols = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
             ends = np.flatnonzero(symbols == 0)
             if len(symbols) and (not len(ends) or ends[-1] != len(symbols) - 1):
@@ -157,14 +161,6 @@ def _by_frequency(words: list[str], train: Sequence[NDArray[np.int64]]) -> tuple
     return [words[k] for k in order], final
 
 
-def _compress(symbols: NDArray[np.int64]) -> bytes:
-    rare = symbols[symbols >= _RARE]
-    main = np.minimum(symbols, _RARE).astype("<u2")
-    halves = np.concatenate([rare >> 16, rare & 0xFFFF]).astype("<u2")
-    head = np.array([len(main)], dtype="<u8").tobytes()
-    return lzma.compress(head + main.tobytes() + halves.tobytes(), filters=_FILTERS)
-
-
 def _words(content: bytes, path: Path, n_words: int) -> list[str]:
     try:
         words = content.decode().split("\n")
@@ -173,50 +169,6 @@ def _words(content: bytes, path: Path, n_words: int) -> list[str]:
     if len(set(words)) != n_words or len(words) != n_words or words[:2] != [BEGIN_SENTENCE, END_SENTENCE]:
         raise UserError(f"{path}: expected the sentence marks and {n_words - 2:,} different words")
     return words
-
-
-def _decompress(content: bytes, path: Path, n_words: int) -> Ids:
-    if len(content) < 8 or len(content) % 2:
-        raise UserError(f"{path}: damaged: {len(content):,} bytes are not a count and numbers of 16 bits")
-    n_main = int(np.frombuffer(content[:8], dtype="<u8")[0])
-    numbers = np.frombuffer(content[8:], dtype="<u2")
-    symbols = numbers[:n_main].astype(np.int32)
-    places = np.flatnonzero(symbols == _RARE)
-    if len(numbers) != n_main + 2 * len(places):
-        raise UserError(f"{path}: damaged: the ids of {len(places):,} rare words are not those that it holds")
-    upper, lower = numbers[n_main:].astype(np.uint32).reshape(2, -1)
-    rare = (upper << 16) | lower
-    largest = max(int(rare.max(initial=0)), int(np.delete(symbols, places).max(initial=0)))
-    if largest > n_words:
-        raise UserError(f"{path}: does not fit its vocabulary: id {largest - 1:,}, but words.xz has {n_words:,} words")
-    symbols[places] = rare
-    return symbols
-
-
-def _write(path: Path, content: bytes) -> dict[str, Any]:
-    """Write a file whole or not at all; its entry in the header."""
-    write_bytes(path, content, remedy="choose another folder for the pack")
-    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def _read(folder: Path, name: str, files: Mapping[str, Any]) -> bytes:
-    path = folder / name
-    if name not in files:
-        raise UserError(f"{folder / HEADER}: files has no {quoted(name)}")
-    n_bytes, digest = files[name]["bytes"], files[name]["sha256"]
-    content = read_bytes(path, _MAX_BYTES)
-    if len(content) != n_bytes:
-        raise UserError(f"{path}: truncated or another file: {len(content):,} bytes, expected {n_bytes:,}")
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise UserError(f"{path}: damaged: its contents do not have the digest in {HEADER}")
-    try:
-        reader = lzma.LZMADecompressor()
-        found = reader.decompress(content, _MAX_BYTES)
-    except lzma.LZMAError as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
-    if not reader.eof:
-        raise UserError(f"{path}: truncated, or more than {_MAX_BYTES:,} bytes")
-    return found
 
 
 def sentence_table(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from elmo_tasks.data.windows import PADDED_CHARACTERS, LmBatch
 from elmo_tasks.nn.characters import character_id_table
-from elmo_tasks.pretraining.pack import BEGIN, END, Ids, Pack, sentence_table
+from elmo_tasks.pretraining.pack import BEGIN, END, Pack, sentence_table
+from elmo_tasks.pretraining.pack_files import Ids
 
 _WINDOWS_AT_ONCE = 32
 

@@ -8,7 +8,7 @@ import torch
 from elmo_tasks.data.corpus import TextFiles, read_sentences
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
-from elmo_tasks.pretraining import pack as packs
+from elmo_tasks.pretraining import pack_files
 from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.windows import heldout_windows, training_windows
 
@@ -68,7 +68,7 @@ def test_a_pack_holds_each_sentence_of_the_text_in_order(folder, pack):
 
 
 def test_ids_that_16_bits_cannot_hold_come_back(folder, monkeypatch):
-    monkeypatch.setattr(packs, "_RARE", 10)
+    monkeypatch.setattr(pack_files, "_RARE", 10)
     pack = write_pack(folder / "pack", paths(folder))
     found = [pack.words[k] for k in np.concatenate(pack.shards["train"])]
     expected = [w for path in paths(folder)["train"] for s in read_sentences(path) for w in [*s, "</S>"]]
@@ -143,8 +143,8 @@ def change(folder, changes):
 
 def fewer_words(folder):
     header = json.loads((folder / "pack.json").read_text())
-    words = packs._read(folder, "words.xz", header["files"]).decode().split("\n")[:9]
-    entry = packs._write(folder / "words.xz", packs.lzma.compress("\n".join(words).encode()))
+    words = pack_files.read_compressed(folder, "words.xz", header["files"]).decode().split("\n")[:9]
+    entry = pack_files.write_compressed(folder / "words.xz", "\n".join(words).encode())
     change(folder, {"words": 9, "files": header["files"] | {"words.xz": entry}})
 
 

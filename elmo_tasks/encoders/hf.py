@@ -13,22 +13,12 @@ from torch import Tensor, nn
 
 from elmo_tasks.encoders.base import batches_by_length, digest_weights
 from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
+from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer
 from elmo_tasks.encoders.windows import best_window, window_starts
 from elmo_tasks.errors import UserError
 
 _BATCH_POSITIONS = 8192  # pieces of one batch of windows of similar length
 _BATCH_FLOATS = 80_000_000  # of all layers of such a batch: 320 MB
-
-
-@dataclass
-class Pieces:
-    """A sentence's pieces, and the special ones before and after them."""
-
-    before: list[int]
-    ids: list[int]
-    after: list[int]
-    words: dict[int, tuple[int, int]]
-    """First and last piece of each word; a word without pieces is not in it."""
 
 
 @dataclass
@@ -45,8 +35,7 @@ class HuggingFace(nn.Module):
     """A frozen transformer over its tokeniser's pieces.
 
     Layer 0 is the embeddings (positions included), layers 1 .. L-1 are those of the transformer, as its
-    ``hidden_states`` give them; D is its hidden size. Words are cut into pieces one by one, each with a space before
-    it where the tokeniser tells word beginnings by it. A word without any piece (a lone control character) is zero in
+    ``hidden_states`` give them; D is its hidden size. A word without any piece (a lone control character) is zero in
     all layers. A sentence of more pieces than a window is read in windows that overlap by half, and each word's vector
     comes from the window in which it has most context on both sides.
 
@@ -68,8 +57,8 @@ class HuggingFace(nn.Module):
         about: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.model, self.tokenizer, self.pieces = model, tokenizer, pieces
-        self._space = " " if _tells_words_by_spaces(tokenizer) else ""
+        self.model, self.tokenizer = model, tokenizer
+        self.piece_tokenizer = PieceTokenizer(tokenizer, pieces)
         self.window = _checked_window(window, max_positions(model, tokenizer))
         self._about = {"encoder": "hf", "pieces": pieces, "window": self.window, **(about or {})}
         self.n_layers, self.dim = self._measure()
@@ -104,7 +93,8 @@ class HuggingFace(nn.Module):
     def prepare(self, words: Iterable[str]) -> str:
         """A remark on the words that have no piece, if there are any."""
         distinct = list(dict.fromkeys(words))
-        lost = [word for word, cut in zip(distinct, self._cut([[w] for w in distinct]), strict=True) if not cut.words]
+        pieces = self._pieces([[word] for word in distinct])
+        lost = [word for word, cut in zip(distinct, pieces, strict=True) if not cut.words]
         if not lost:
             return ""
         return f"words without a piece, which are zeros: {len(lost):,} of {len(distinct):,}, such as {lost[0][:60]!r}"
@@ -114,7 +104,7 @@ class HuggingFace(nn.Module):
         """All layers of each sentence, float ``[L, T, D]`` each, in order."""
         device = self.model.device
         results = [torch.zeros(self.n_layers, len(s), self.dim, device=device) for s in sentences]
-        windows = [window for k, cut in enumerate(self._cut(sentences)) for window in self._windows(k, cut)]
+        windows = [window for k, cut in enumerate(self._pieces(sentences)) for window in self._windows(k, cut)]
         budget = min(_BATCH_POSITIONS, _BATCH_FLOATS // (self.n_layers * self.dim))
         for rows in batches_by_length([len(window.ids) for window in windows], budget):
             batch = [windows[row] for row in rows]
@@ -123,21 +113,17 @@ class HuggingFace(nn.Module):
                 results[window.sentence][:, words] = _pooled(hidden, list(window.words.values()))
         return results
 
-    def _cut(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """The pieces of each sentence."""
-        if not sentences:
-            return []
-        spaced = [[self._space + _utf8(word) for word in sentence] for sentence in sentences]
-        plain = {"truncation": False, "padding": False}  # whatever the tokeniser's own file says
-        cut = self.tokenizer(spaced, is_split_into_words=True, **plain)
+    def _pieces(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """The pieces of each sentence, if the model has embeddings for all of them."""
+        found = self.piece_tokenizer(sentences)
+        largest = max((max([*cut.before, *cut.ids, *cut.after], default=0) for cut in found), default=0)
         n_known = self.model.get_input_embeddings().num_embeddings
-        largest = max((max(ids, default=0) for ids in cut["input_ids"]), default=0)
         if largest >= n_known:
             raise UserError(
                 f"the tokeniser gives piece {largest}, but the model has embeddings for {n_known:,}: "
                 "bilm.path holds the files of two models"
             )
-        return [_pieces(ids, cut.word_ids(row), self.pieces) for row, ids in enumerate(cut["input_ids"])]
+        return found
 
     def _windows(self, sentence: int, cut: Pieces) -> Iterator[Window]:
         """What is read of a sentence: only windows from which a word is taken."""
@@ -177,44 +163,12 @@ class HuggingFace(nn.Module):
         return len(widths), widths[0]
 
 
-def _utf8(word: str) -> str:
-    """Without the lone surrogates that JSON may bring, as the biLM reads it too."""
-    return word if word.isascii() else word.encode("utf-8", "ignore").decode("utf-8")
-
-
-def _pieces(ids: list[int], word_ids: list[int | None], policy: str) -> Pieces:
-    """Take the special pieces off, and say which pieces a word's vector is made of."""
-    own = [k for k, word in enumerate(word_ids) if word is not None]
-    if not own:
-        return Pieces([], [], [], {})
-    begin, end = own[0], own[-1] + 1
-    words: dict[int, tuple[int, int]] = {}
-    for k in own:
-        word = word_ids[k]
-        assert word is not None
-        first, _ = words.get(word, (k - begin, 0))
-        words[word] = (first, first if policy == "first" else k - begin)
-    return Pieces(ids[:begin], ids[begin:end], ids[end:], words)
-
-
 def _pooled(hidden: Tensor, spans: Sequence[tuple[int, int]]) -> Tensor:
     """Means over spans of pieces: ``[L, n, D]`` to ``[L, len(spans), D]``."""
     first, last = torch.tensor(spans, device=hidden.device).unsqueeze(2).unbind(1)
     places = torch.arange(hidden.shape[1], device=hidden.device)
     share = ((places >= first) & (places <= last)) / (last - first + 1)
     return share.to(hidden.dtype) @ hidden
-
-
-def _tells_words_by_spaces(tokenizer: Any) -> bool:
-    """Whether a word in running text has other pieces than by itself, and the same ones with a space before it."""
-    running = tokenizer("the the", add_special_tokens=False, return_offsets_mapping=True)
-    expected = [k for k, (_, end) in zip(running["input_ids"], running["offset_mapping"], strict=True) if end > 3]
-
-    def second(word: str) -> list[int]:
-        cut = tokenizer(["the", word], is_split_into_words=True, add_special_tokens=False)
-        return [k for k, number in zip(cut["input_ids"], cut.word_ids(), strict=True) if number == 1]
-
-    return second("the") != expected == second(" the")
 
 
 def _checked_window(window: int | None, positions: int | None) -> int | None:

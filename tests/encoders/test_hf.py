@@ -130,9 +130,9 @@ def test_a_lone_surrogate_is_skipped(hf_folder):
 
 def test_words_are_cut_as_within_running_text(hf_folder):
     encoder = HuggingFace.load(hf_folder("gpt2"))
-    (cut,) = encoder._cut([["cat", "sat"]])
+    (cut,) = encoder.piece_tokenizer([["cat", "sat"]])
     assert cut.ids == encoder.tokenizer(" cat sat", add_special_tokens=False)["input_ids"]
-    (cut,) = HuggingFace.load(hf_folder("roberta"))._cut([["cat"]])
+    (cut,) = HuggingFace.load(hf_folder("roberta")).piece_tokenizer([["cat"]])
     assert (len(cut.before), len(cut.after)) == (1, 1)
 
 

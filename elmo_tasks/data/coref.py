@@ -14,7 +14,8 @@ from torch import Tensor
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, read_clusters
 from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
-from elmo_tasks.data.reader import Reader, as_tokens, check_type, state_lists
+from elmo_tasks.data.fields import as_tokens, check_type, state_lists
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 

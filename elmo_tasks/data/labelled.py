@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.reader import Reader, tokens_field
+from elmo_tasks.data.fields import tokens_field
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tokens import split_words
 
 NO_LABEL = -100

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.reader import Reader, state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import Span, bioes, bioes_tags, find_spans, iob2, split_tag
 from elmo_tasks.data.text import check_tokens
 from elmo_tasks.data.tokens import split_words

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.reader import Reader, check_type, state_lists, tokens_field
+from elmo_tasks.data.fields import check_type, state_lists, tokens_field
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, files_below, unescape
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.data.fields import tokens_field
 from elmo_tasks.data.labelled import NO_LABEL
-from elmo_tasks.data.reader import Reader, tokens_field
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened

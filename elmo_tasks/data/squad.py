@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.reader import Reader, check_type, text_field
+from elmo_tasks.data.fields import check_type, text_field
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.squad_json import Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
 from elmo_tasks.data.tokens import Token, split_words, tokenize

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.conll2012 import EMPTY, FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence, read_documents
-from elmo_tasks.data.reader import Reader, check_type, state_lists, tokens_field
-from elmo_tasks.data.tags import find_spans, iob2
+from elmo_tasks.data.conll2012 import read_documents
+from elmo_tasks.data.fields import check_type, state_lists, tokens_field
+from elmo_tasks.data.frames import SrlGold, counted, read_frames
+from elmo_tasks.data.reader import Reader
+from elmo_tasks.data.tags import find_spans
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted
-
-_LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
-"""PropBank: ARG0 to ARG5, ARGA, ARGM, also with suffixes (ARGM-TMP); C- continues an argument, R- refers back."""
-
-
-class SrlGold(TypedDict):
-    """What predictions are compared with: the sentence's position in the file; the rest is by predicate."""
-
-    number: int
-    predicates: list[int]
-    lemmas: list[str]
-    tags: list[list[str]]
 
 
 @dataclass
@@ -90,7 +79,7 @@ class SrlReader(Reader[SrlItem]):
         items: list[SrlItem] = []
         sentences = [s for document in read_documents(path, self.encoding) for s in document.sentences]
         for number, sentence in enumerate(sentences):
-            gold = _gold(sentence, number)
+            gold = read_frames(sentence, number)
             if not gold["predicates"]:
                 self._count(f"{split} sentences without predicates")
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
@@ -99,7 +88,7 @@ class SrlReader(Reader[SrlItem]):
                 items.append(SrlItem(sentence.tokens, gold))
         if not items:
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
-            n_read = _n(len(sentences), "sentence")
+            n_read = counted(len(sentences), "sentence")
             raise UserError(f"{path}: no {split} sentence{short} has a predicate; {n_read} read")
         return items
 
@@ -188,46 +177,3 @@ class SrlReader(Reader[SrlItem]):
             for k, tags in zip(item.gold["predicates"], prediction, strict=True)
         ]
         return {"tokens": item.tokens, "frames": frames}
-
-
-def _gold(sentence: Sentence, number: int) -> SrlGold:
-    """The predicates of a sentence and their arguments."""
-    at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset not in EMPTY]
-    n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
-    if n_columns != len(at):
-        raise UserError(f"{sentence.where()}: {_n(len(at), 'predicate')} but {_n(n_columns, 'column')} of arguments")
-    lemmas = [_name(sentence.rows[k]) for k in at]
-    tags = [_tags(sentence, FIRST_ARGUMENTS + n, k) for n, k in enumerate(at)]
-    return SrlGold(number=number, predicates=at, lemmas=lemmas, tags=tags)
-
-
-def _tags(sentence: Sentence, column: int, predicate: int) -> list[str]:
-    """IOB2 tags of a predicate's column, checked."""
-    spans = sentence.spans(column)
-    word = quoted(sentence.tokens[predicate])
-    place = f"in column {column + 1}, which is that of the predicate {word}"
-    verbs = [(start, stop) for start, stop, label in spans if label == "V"]
-    if not any(start <= predicate < stop for start, stop in verbs):
-        raise UserError(f"{sentence.where(predicate)}: no V {place}")
-    if len(verbs) > 1:
-        raise UserError(f"{sentence.where(verbs[1][0])}: a second V {place}; expected C-V for its continuation")
-    for start, _, label in spans:
-        if not _LABEL.fullmatch(label):
-            raise UserError(
-                f"{sentence.where(start)}: unknown label {quoted(label)}; expected one of PropBank's, such as ARG0, "
-                "ARGM-TMP, R-ARG0 or C-V"
-            )
-    return iob2(spans, len(sentence.rows))
-
-
-def _n(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _name(row: list[str]) -> str:
-    """The name of a predicate in the files of the scorer: its lemma, or its word where it has none.
-
-    In these files ``-`` marks a token that is not a predicate, and white space ends a column.
-    """
-    names = (name for name in (row[LEMMA], row[WORD]) if name not in EMPTY and not re.search(r"\s", name))
-    return next(names, "_")

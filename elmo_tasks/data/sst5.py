@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elmo_tasks.data.fields import check_type
 from elmo_tasks.data.labelled import LabelledReader, LabelledText
-from elmo_tasks.data.reader import check_type
 from elmo_tasks.data.text import check_tokens, read_lines, unescape
 from elmo_tasks.errors import UserError, quoted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from elmo_tasks.data.srl import SrlGold
+from elmo_tasks.data.frames import SrlGold
 from elmo_tasks.data.tags import Span, find_spans
 
 Pieces = tuple[tuple[int, int], ...]

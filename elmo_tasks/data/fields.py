@@ -1,0 +1,75 @@
+"""What readers are given, checked: their options, the fields of a user's input, and a saved state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from elmo_tasks.data.text import check_tokens
+from elmo_tasks.errors import UserError, quoted, shortened
+
+
+def check_type(key: str, value: Any, kind: type, at_least: int | None = None, among: Sequence[Any] = ()) -> None:
+    """See that an option of a reader has the right type, is not too small, and is one of the choices.
+
+    Raises:
+        UserError: naming the key and what it may be.
+    """
+    expected = {bool: "true or false", int: "a whole number", str: "a text"}[kind]
+    expected += "" if at_least is None else f" of at least {at_least:,}"
+    expected = f"one of {', '.join(map(str, among))}" if among else expected
+    fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    if not fits or (at_least is not None and value < at_least) or (among and value not in among):
+        raise UserError(f"{key} must be {expected}, found {quoted(value)}")
+
+
+def text_field(fields: Mapping[str, Any], name: str, where: str) -> str:
+    """A field that is a text and not empty.
+
+    Raises:
+        UserError: if it is not.
+    """
+    value = fields[name]
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{where}: {name} must be a text, found {quoted(value)}")
+    return value
+
+
+def tokens_field(fields: Mapping[str, Any], name: str, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
+    """A field that is a sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+
+    Raises:
+        UserError: if it is neither, or has no token.
+    """
+    return as_tokens(fields[name], f"{where}: {name}", tokenize)
+
+
+def as_tokens(value: Any, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
+    """A sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+
+    Raises:
+        UserError: if it is neither, or has no token.
+    """
+    if isinstance(value, str):
+        tokens = tokenize(value)
+    elif isinstance(value, list) and all(isinstance(token, str) for token in value):
+        tokens = list(value)
+    else:
+        raise UserError(f"{where} must be a text or a list of tokens, found {quoted(value)}")
+    check_tokens(tokens, where)
+    return tokens
+
+
+def state_lists(state: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+    """The lists of texts that a reader's state consists of.
+
+    Raises:
+        UserError: if there are other entries.
+    """
+    lists = [state.get(name) for name in names]
+    if set(state) != set(names) or not all(
+        isinstance(part, list) and all(isinstance(text, str) for text in part) for part in lists
+    ):
+        found = shortened(", ".join(map(str, state)), 60) or "nothing"
+        raise UserError(f"the state of a reader must have lists of texts named {', '.join(names)}, found {found}")
+    return [list(part) for part in lists if part is not None]

@@ -90,6 +90,8 @@ def hydra_sentence(error: BaseException) -> str:
         group, _, name = str(missing).rpartition("/")
         return f"{group}={name}: no such choice; there are {', '.join(sorted(options))}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines[1:2] == ["Available options:"]:
+        return f"{lines[0]}; there are {', '.join(lines[2:])}"
     return " ".join(lines[:2])
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
 from elmo_tasks.configuration.check import check_section
 from elmo_tasks.configuration.instances import check_nodes
@@ -67,20 +67,26 @@ def resolve(cfg: DictConfig) -> dict[str, Any]:
         UserError: if a value is missing, or an interpolation names what is not there.
     """
     try:
-        for key in OmegaConf.missing_keys(cfg):
-            raise UserError(f"{key} is not set; add {key}=... to the command line")
         resolved = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    except MissingMandatoryValue as error:
-        raise UserError(f"{error.full_key} is not set; add {error.full_key}=... to the command line") from error
     except RecursionError as error:
         raise UserError("the configuration cannot be resolved: a value refers to itself") from error
     except OmegaConfBaseException as error:
         if isinstance(error.__cause__, UserError):
             raise error.__cause__ from None
+        for key in _unset_keys(OmegaConf.to_container(cfg)):
+            raise UserError(f"{key} is not set; add {key}=... to the command line") from error
         first = shortened(str(error).splitlines()[0], 200)
         raise UserError(f"the configuration cannot be resolved: {first} (at {error.full_key})") from error
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
+
+
+def _unset_keys(value: Any, prefix: str = "") -> Iterator[str]:
+    """The keys of nested dictionaries whose value is missing."""
+    for key, part in value.items() if isinstance(value, dict) else ():
+        if part == "???":
+            yield f"{prefix}{key}"
+        yield from _unset_keys(part, f"{prefix}{key}.")
 
 
 def _check_lists(cfg: dict[str, Any]) -> None:

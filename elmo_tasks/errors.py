@@ -77,6 +77,11 @@ def shortened(text: str, n: int) -> str:
     return f"{line[: n - 3]}..."
 
 
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: 1 sentence, 2 sentences."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def hydra_sentence(error: BaseException) -> str:
     """One sentence on a command line that Hydra refuses: what is wrong, and what the choices are."""
     key = getattr(error.__cause__, "full_key", None)

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from elmo_tasks.data.conll2012 import EMPTY, FIRST_ARGUMENTS, FRAMESET, LEMMA, WORD, Sentence
 from elmo_tasks.data.tags import iob2
-from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.errors import UserError, counted, quoted
 
 _LABEL = re.compile(r"(?:[CR]-)?ARG[0-5AM](?:-[A-Z]+)*|(?:C-)?V")
 """PropBank: ARG0 to ARG5, ARGA, ARGM, also with suffixes (ARGM-TMP); C- continues an argument, R- refers back."""
@@ -26,7 +26,8 @@ def read_frames(sentence: Sentence, number: int) -> SrlGold:
     """The predicates of a sentence and their arguments.
 
     Raises:
-        UserError: naming file and line, if a predicate has no column or its column not one V, or for an unknown label.
+        UserError: naming file and line, if predicates and columns differ in number, or if a column has no V, two of
+            them, or an unknown label.
     """
     at = [k for k, frameset in enumerate(sentence.column(FRAMESET)) if frameset not in EMPTY]
     n_columns = len(sentence.rows[0]) - FIRST_ARGUMENTS - 1
@@ -56,11 +57,6 @@ def _tags(sentence: Sentence, column: int, predicate: int) -> list[str]:
                 "ARGM-TMP, R-ARG0 or C-V"
             )
     return iob2(spans, len(sentence.rows))
-
-
-def counted(count: int, noun: str) -> str:
-    """A number and its noun: 1 sentence, 2 sentences."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _name(row: list[str]) -> str:

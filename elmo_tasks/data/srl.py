@@ -14,11 +14,11 @@ from torch import Tensor
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.fields import check_type, state_lists, tokens_field
-from elmo_tasks.data.frames import SrlGold, counted, read_frames
+from elmo_tasks.data.frames import SrlGold, read_frames
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import find_spans
 from elmo_tasks.data.tokens import split_words
-from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.errors import UserError, counted, quoted
 
 
 @dataclass

@@ -81,12 +81,16 @@ def resolve(cfg: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in resolved.items()}
 
 
-def _unset_keys(value: Any, prefix: str = "") -> Iterator[str]:
-    """The keys of nested dictionaries whose value is missing."""
-    for key, part in value.items() if isinstance(value, dict) else ():
-        if part == "???":
-            yield f"{prefix}{key}"
-        yield from _unset_keys(part, f"{prefix}{key}.")
+def _unset_keys(value: Any, key: str = "") -> Iterator[str]:
+    """The keys at and below a value that are not set, such as ``data.root`` or ``ensemble[0]``."""
+    if value == "???":
+        yield key
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _unset_keys(part, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _unset_keys(part, f"{key}[{number}]")
 
 
 def _check_lists(cfg: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 INK = "#1b1f24"  # of text, axes and the baseline; the page replaces it by its own
 DPI = 200
+MARGIN = 0.1  # inches around what is drawn
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,14 @@ def style() -> Iterator[None]:
 def draw(name: str, title: str, figure: Figure, *, png: bool = True, parts: tuple[dict[str, str], ...] = ()) -> Drawing:
     """Render a figure; to be called within :func:`style`, as what made the figure was."""
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # the layout is found; it need not be found again for each format
+    # The layout is found. With a layout engine or bbox_inches="tight" savefig would draw twice, to find it again.
+    figure.set_layout_engine(None)
+    box = figure.get_tightbbox().padded(MARGIN)
     vector, raster = io.StringIO(), io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(vector, format="svg", metadata=nothing, bbox_inches="tight")
+    figure.savefig(vector, format="svg", metadata=nothing, bbox_inches=box)
     if png:
-        figure.savefig(raster, format="png", metadata={"Software": None}, dpi=DPI, bbox_inches="tight")
+        figure.savefig(raster, format="png", metadata={"Software": None}, dpi=DPI, bbox_inches=box)
     return Drawing(name, title, vector.getvalue(), raster.getvalue(), parts=parts)
 
 

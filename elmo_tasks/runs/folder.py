@@ -62,9 +62,8 @@ class RunFolder:
             self._publish_row(row, self.final)
             return
         self.partial.mkdir(parents=True, exist_ok=True)
-        write_row(
-            self._unpublished_row(self.partial), row
-        )  # from here on the run counts as finished, even if the process is killed
+        write_row(self._unpublished_row(self.partial), row)
+        # From here on the run counts as finished, even if the process is killed.
         self.settle()
 
     def settle(self) -> None:

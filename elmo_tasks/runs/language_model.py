@@ -81,10 +81,8 @@ class LanguageModelRun:
         model = build_language_model(self.cfg, self.data, self.initial)
         module = build_lm_module(self.cfg, model)
         bilm = folder.partial / BILM
-        if self.rank == 0:
-            write_vocabulary(
-                self.data.vocabulary, bilm
-            )  # now, so that training can start from the weights of a killed run
+        if self.rank == 0:  # before training, so that another run can start from the weights if this one is killed
+            write_vocabulary(self.data.vocabulary, bilm)
         done = self._train(module, folder)
         after_fit = time.perf_counter()
         heldout = HeapTrimmer().between(self.data.batches("dev"))

@@ -115,10 +115,8 @@ class ResumeCheckpoint(Checkpoint):
             self._end_if_asked(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        at_end = (
-            trainer.fit_loop.epoch_loop.batch_progress.is_last_batch
-        )  # of the epoch: on_train_epoch_end follows and saves
-        if not at_end and not trainer.sanity_checking:
+        ends_epoch = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # on_train_epoch_end follows and saves
+        if not ends_epoch and not trainer.sanity_checking:
             self._save(trainer)
             self._end_if_asked(trainer)
 

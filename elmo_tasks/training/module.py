@@ -22,8 +22,8 @@ class TaskModule(pl.LightningModule):
     """Trains a task model (see ``models/base.py``).
 
     Args:
-        model: the task model; if it has an ``elmo``, its penalty is added to the training loss (equation in
-            section 3.1 of the paper: lambda times the squared scalars).
+        model: the task model; if it has an ``elmo``, its penalty is added to the training loss (end of section 3.3 of
+            the paper: lambda times the squared scalars).
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
         schedule: of the learning rate: None leaves it alone, ``linear`` lowers it to zero over the run, ``halve``

@@ -74,7 +74,8 @@ def resolve(cfg: DictConfig) -> dict[str, Any]:
         if isinstance(error.__cause__, UserError):
             raise error.__cause__ from None
         for key in _unset_keys(OmegaConf.to_container(cfg)):
-            raise UserError(f"{key} is not set; add {key}=... to the command line") from error
+            whole = key.partition("[")[0]  # the command line cannot set one place of a list
+            raise UserError(f"{key} is not set; add {whole}=... to the command line") from error
         first = shortened(str(error).splitlines()[0], 200)
         raise UserError(f"the configuration cannot be resolved: {first} (at {error.full_key})") from error
     assert isinstance(resolved, dict)

@@ -89,7 +89,7 @@ REPO = Path(__file__).parents[2]
         ("seed=${seed}", r"the configuration cannot be resolved: "),
         ("elmo.lambda=???", r"^elmo\.lambda is not set; add elmo\.lambda=\.\.\. to the command line$"),
         ("paths.outputs=???", r"^paths\.outputs is not set; add paths\.outputs="),
-        ("ensemble=[1,???]", r"^ensemble\[1\] is not set; add "),
+        ("ensemble=[1,???]", r"^ensemble\[1\] is not set; add ensemble=\.\.\. to the command line$"),
         ("bilm.warm_text=5", r"bilm\.warm_text must be a text, or null, found 5"),
         (f"bilm.name={'x' * 300}", r"bilm\.name must be a name of .*, 60 at most, found 'x{40}'\.\.\."),
         ("task.reader.phrases=maybe", r"task\.reader\.phrases must be true or false, found 'maybe'"),

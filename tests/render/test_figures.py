@@ -1,6 +1,7 @@
 """The numbers of the figures are read back from the drawn SVG, by way of its tick labels, and computed once more."""
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -26,7 +27,7 @@ from elmo_tasks.rows.io import to_json
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.everything import PARTS
 
-pytest.importorskip("matplotlib")
+image = pytest.importorskip("matplotlib.image")
 
 MakeRow = Callable[..., Row]
 REPO = Path(__file__).parents[2]
@@ -215,6 +216,18 @@ def test_the_gain_chart_shows_both_scores_their_deviations_and_the_gain() -> Non
         pytest.approx((62 - 8**0.5, 62 + 8**0.5)),
     ]
     assert gain_figure([]) is None
+
+
+def test_nothing_of_a_picture_is_cut_off() -> None:
+    pairs = [Pair("A name of some length", point(0, [50.0]), point(0, [60.0])) for _ in range(3)]
+    with style():
+        figure = gain_figure(pairs)
+        assert figure is not None
+        picture = image.imread(io.BytesIO(draw("gain", "", figure).png))[:, :, :3]
+    inked = (picture < 0.9).any(axis=2)  # [height, width]
+    for side in (inked, inked[::-1], inked.T, inked.T[::-1]):
+        (first, *_) = np.flatnonzero(side.any(axis=1))
+        assert 10 <= first <= 40  # of about 20 pixels
 
 
 def test_the_lambda_figure_has_a_place_for_zero_and_the_baseline_at_every_lambda(make_row: MakeRow) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmo_tasks.batch import Text
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import WordEmbedding
-from elmo_tasks.nn.words import Vocabulary
+from elmo_tasks.nn.words import Vocabulary, WordVectors
 from elmo_tasks.store.store import Store
 
 MAX_WORD_DIM = 10_000
@@ -33,12 +34,13 @@ class FittedData:
 
     def __init__(self, reader: Reader[Any], vocabulary: Vocabulary, matrix: Tensor, *, update_words: bool) -> None:
         self.reader, self.vocabulary, self.matrix, self.update_words = reader, vocabulary, matrix, update_words
+        self._without_vector: set[str] = set()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; :meth:`restore` is the inverse, except for the embedding's weights, which belong to the model."""
         return {
             "reader": self.reader.state(),
-            "words": self.vocabulary.words,
+            "words": self.vocabulary.words[: len(self.matrix) - 2],  # those that the model's weights have rows for
             "word_dim": self.matrix.shape[1],
             "update_words": self.update_words,
         }
@@ -71,6 +73,36 @@ class FittedData:
         """What the model must know of the data: the word embedding and the reader's label sets."""
         embedding = WordEmbedding(self.matrix.clone(), trainable=self.update_words)
         return {"words": embedding, **self.reader.model_parts()}
+
+    def new_words(self, words: Iterable[str]) -> list[str]:
+        """Those words that have no row, and have not been looked for."""
+        return [
+            word for word in dict.fromkeys(words) if word not in self.vocabulary and word not in self._without_vector
+        ]
+
+    def add_words(self, words: Iterable[str], vectors: WordVectors, models: Sequence[nn.Module]) -> None:
+        """Add the words of what is to be scored or predicted, as far as they have a vector; others are unknown words.
+
+        So what a word is to the model depends on the training data and the vectors alone, not on what else is scored.
+
+        Args:
+            words: of the texts.
+            vectors: those that the vocabulary was made with.
+            models: made with :meth:`model_parts`; their embedding gets the rows.
+
+        Raises:
+            UserError: if the vectors cannot be read.
+        """
+        new = self.new_words(words)
+        found = vectors.lookup(new) if new else {}
+        self._without_vector.update(word for word in new if word not in found)
+        if not found:
+            return
+        self.vocabulary.append(found)
+        rows = torch.from_numpy(np.stack([np.asarray(vector, dtype=np.float32) for vector in found.values()]))
+        for module in (module for model in models for module in model.modules()):
+            if isinstance(module, WordEmbedding):
+                module.append(rows)
 
     def collate(self, items: list[Any], store: Store | None = None) -> Any:
         """The task's batch of some items, with layers from ``store`` if there is one."""

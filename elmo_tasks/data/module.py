@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
-from torch import Generator
+from torch import Generator, nn
 from torch.utils.data import DataLoader
 
 from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.sharing import StandIn, process_rows
-from elmo_tasks.data.source import SPLITS, Source
+from elmo_tasks.data.source import Source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
@@ -74,12 +74,15 @@ class TaskData(pl.LightningDataModule):
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
         self.items["train"] = take_fraction(self.items["train"], self.fraction, self.seed)
-        train, dev, test = (self._count_words(split) for split in SPLITS)
-        vocabulary, matrix, self.coverage = self.words.embed(train, dev, test)
+        vocabulary, matrix, self.coverage = self.words.embed(self._count_words("train"), self._count_words("dev"))
         self.fitted = FittedData(self.reader, vocabulary, matrix, update_words=self.update_words)
 
     def _count_words(self, split: str) -> Counter[str]:
         return Counter(word for item in self.items.get(split, ()) for text in self.reader.texts(item) for word in text)
+
+    def add_words(self, split: str, models: Sequence[nn.Module]) -> None:
+        """Give the words of a split that is to be scored their vectors (see :meth:`FittedData.add_words`)."""
+        self.fitted.add_words(self._count_words(split), self.words, models)
 
     def _refuse_too_long(self) -> None:
         for split in self.items:

@@ -20,6 +20,11 @@ class WordEmbedding(nn.Module):
         self.dim = matrix.shape[1]
         self.weight = nn.Parameter(matrix, requires_grad=trainable)
 
+    def append(self, rows: Tensor) -> None:
+        """Add rows ``[n, dim]`` for words that were not there in training."""
+        weight = torch.cat([self.weight.data, rows.to(self.weight)])
+        self.weight = nn.Parameter(weight, requires_grad=self.weight.requires_grad)
+
     def forward(self, text: Text) -> Tensor:
         """float ``[B, T, dim]``."""
         return F.embedding(text.word_ids, self.weight, padding_idx=0)

@@ -22,6 +22,11 @@ class Vocabulary:
     def __init__(self, words: Iterable[str]) -> None:
         self.ids = {word: k for k, word in enumerate(words, start=2)}
 
+    def append(self, words: Iterable[str]) -> None:
+        """Give words that have no row yet the next ones."""
+        for word in words:
+            self.ids[word] = len(self)
+
     @property
     def words(self) -> list[str]:
         """All words, in the order of their rows."""
@@ -29,6 +34,9 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.ids) + 2
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.ids
 
     def __getitem__(self, word: str) -> int:
         return self.ids.get(word, UNKNOWN)
@@ -77,19 +85,17 @@ class WordVectors:
         if name == "glove":
             self.stored = TextVectors(Path(path), dim, key) if path is not None else PackagedVectors(dim)
 
-    def embed(
-        self, train: Counter[str], dev: Iterable[str], test: Iterable[str] = ()
-    ) -> tuple[Vocabulary, Tensor, float]:
+    def embed(self, train: Counter[str], dev: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
         """The vocabulary of a data set and its initial embedding.
 
-        A training word has a row of its own if it has a vector or occurs twice; a word of the other splits only
+        A training word has a row of its own if it has a vector or occurs twice; a word of the development set only
         if it has a vector. Rows without a vector are zeros, or drawn from a normal distribution with the vectors'
-        standard deviation. The test words come last and change no other row: training does not depend on them.
+        standard deviation. Words of a test set are added when it is scored
+        (:meth:`elmo_tasks.data.fitted.FittedData.add_words`): training does not depend on them.
 
         Args:
             train: counts of the training words.
             dev: words of the development set.
-            test: words of the test set.
 
         Returns:
             the vocabulary, float ``[n, dim]``, and the share of the training tokens that have a vector.
@@ -98,16 +104,13 @@ class WordVectors:
             UserError: if the vectors are missing or of another size.
         """
         types = dict.fromkeys([*train, *dev])
-        late = [word for word in dict.fromkeys(test) if word not in types]
-        vectors = self.lookup([*types, *late])
+        vectors = self.lookup(types)
         self.refuse_none_found(vectors)
         words = [word for word in types if word in vectors or train[word] >= 2]
         known = [vectors[word] for word in words if word in vectors]
         spread = float(np.stack(known).std()) if known else max(1, self.dim) ** -0.5
-        drawn = torch.randn(len(words) + 2, self.dim) * (0.0 if self.unknown == "zeros" else spread)
-        drawn[PADDING] = 0
-        words += [word for word in late if word in vectors]
-        matrix = torch.cat([drawn, drawn.new_zeros(len(words) + 2 - len(drawn), self.dim)])
+        matrix = torch.randn(len(words) + 2, self.dim) * (0.0 if self.unknown == "zeros" else spread)
+        matrix[PADDING] = 0
         for row, word in enumerate(words, start=2):
             if word in vectors:
                 matrix[row] = torch.from_numpy(np.array(vectors[word], dtype=np.float32))

@@ -35,7 +35,7 @@ def predict(arguments: list[str]) -> None:
         print(f"skipped: {error}", file=sys.stderr)
 
     on_error = skip if given.keep_going else None
-    predictor = load_run(given.run, bilm_path=given.bilm, packages=given.package)
+    predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
     lines = numbered_lines(given.text)
     as_json = given.jsonl or given.text.endswith(".jsonl")
     inputs = [*(read_json(lines, on_error) if as_json else read_text(lines, predictor, tokenized=given.tokenized))]
@@ -62,7 +62,7 @@ def evaluate(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     from elmo_tasks.predict.predictor import load_run
 
-    predictor = load_run(given.run, bilm_path=given.bilm, packages=given.package)
+    predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
     result = predictor.evaluate(given.file, given.split)
     folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.stem}"
     remedy = "set --out to another folder"
@@ -79,6 +79,7 @@ def _parser(command: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(f"elmo-tasks {command}", description=description)
     parser.add_argument("run", metavar="RUN", help="folder of a finished run: outputs/runs/ID")
     parser.add_argument("--bilm", metavar="DIR", help="where the biLM is now, if it was moved")
+    parser.add_argument("--words", metavar="FILE", help="where your file of word vectors is now, if it was moved")
     parser.add_argument(
         "--package", action="append", default=[], metavar="NAME", help="a package of your own whose classes it may use"
     )

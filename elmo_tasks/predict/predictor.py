@@ -36,18 +36,26 @@ class Evaluation:
     files: dict[str, str]
 
 
-def load_run(folder: str | Path, *, bilm_path: str | None = None, packages: Sequence[str] = ()) -> Predictor:
+def load_run(
+    folder: str | Path,
+    *,
+    bilm_path: str | None = None,
+    words_path: str | None = None,
+    packages: Sequence[str] = (),
+) -> Predictor:
     """A finished run, from its folder alone: no training data are read.
 
     Args:
         folder: ``outputs/runs/ID``, wherever it is now.
         bilm_path: where the biLM is now, if it was not a bundled one and has been moved.
+        words_path: where the word vectors are now, if they were a file of your own and have been moved.
         packages: further packages whose classes the run may name, as ``packages=[...]`` of its training.
 
     Raises:
         UserError: if the folder is incomplete or damaged, or if its biLM is missing or another one.
     """
-    return Predictor(read_model(Path(folder), bilm_path=bilm_path, packages=packages))
+    run = read_model(Path(folder), bilm_path=bilm_path, words_path=words_path, packages=packages)
+    return Predictor(run)
 
 
 class Predictor:
@@ -152,6 +160,7 @@ class Predictor:
         """The places, the batch and the predictions of some items at a time."""
         if not items:
             return
+        self._add_words(items)
         lengths = [item_lengths(self.reader, item) for item in items]
         with self._store(items) as store:
             for places in make_batches(
@@ -159,6 +168,12 @@ class Predictor:
             ):
                 batch = self.run.fitted.collate([items[k] for k in places], store).to(self.run.device)
                 yield places, batch, self.run.model.decode(self.run.model(batch), batch)
+
+    def _add_words(self, items: list[Any]) -> None:
+        """Give words that the run has not seen their vectors; the file is read only if there are such words."""
+        words = [word for item in items for text in self.reader.texts(item) for word in text]
+        if self.run.fitted.new_words(words):
+            self.run.fitted.add_words(words, self.run.vectors, [self.run.model])
 
     @contextmanager
     def _store(self, items: list[Any]) -> Iterator[Store | None]:

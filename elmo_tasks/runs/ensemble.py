@@ -32,6 +32,7 @@ from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import sha256
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.models.base import Probabilistic, TaskModel
 from elmo_tasks.rows import kinds, parts
@@ -39,9 +40,10 @@ from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.rows.settings import fingerprint
-from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.lock import owned
+from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
 from elmo_tasks.store.store import Filled
 
@@ -79,8 +81,9 @@ class EnsembleRun:
         """Score the mean of the members on dev (and test)."""
         start = time.perf_counter()
         splits = SPLITS[1:] if self.cfg["test"] else SPLITS[1:2]
-        paths = [each.check_weights(row) for each, row in zip(self.folders, self.rows, strict=True)]
-        members, filled = gather(self.configs, paths, self.encoder, splits)
+        for each, row in zip(self.folders, self.rows, strict=True):
+            each.check_weights(row)
+        members, filled = gather(self.configs, [each.final for each in self.folders], self.encoder, splits)
         after_layers = time.perf_counter()
         metric: Metric = make(self.cfg["task"]["metric"])
         scores, files = score_splits(
@@ -137,22 +140,27 @@ def describe_member(row: Row) -> kinds.MemberRecord:
 
 
 def gather(
-    configs: Sequence[dict[str, Any]], weights: Sequence[Path], encoder: Encoder | None, splits: tuple[str, ...]
+    configs: Sequence[dict[str, Any]], folders: Sequence[Path], encoder: Encoder | None, splits: tuple[str, ...]
 ) -> tuple[list[Member], Filled]:
-    """Load the members, with layers for ``splits``."""
+    """Load the members, with layers for ``splits``; those that have one vocabulary share their data."""
     members: list[Member] = []
     filled = Filled()
-    for cfg, path in zip(configs, weights, strict=True):
-        if members and cfg["data"]["fraction"] == 1:
-            data = members[0].data  # but a fraction of the training set has a vocabulary of its own
-        else:
+    read: dict[str, TaskData] = {}
+    for cfg, folder in zip(configs, folders, strict=True):
+        vocabulary = sha256(folder / FITTED)
+        if vocabulary not in read:
             data = build_data(cfg)
             data.read()
+            data.fitted = read_fitted(data.reader, folder / FITTED)
             own = data.use_layers(build_store(cfg, encoder), splits)
             filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
+            read[vocabulary] = data
+        data = read[vocabulary]
         model = build_model(cfg, data, build_elmo(cfg, encoder))
-        read_weights(model, path)
+        read_weights(model, folder / WEIGHTS)
         members.append(Member(model.to(choose_device(cfg)).eval(), data))
+    for data in read.values() if "test" in splits else ():
+        data.add_words("test", [member.model for member in members if member.data is data])
     return members, filled
 
 

@@ -5,7 +5,7 @@ everything is written to ``runs/ID.partial``. If the process is killed, the earl
 
     runs/ID/model.safetensors   the weights that were scored; the row has their digest
             config.json         the resolved configuration
-            run.json            the run's name, its biLM, and the digest of the weights
+            run.json            the run's name, its biLM, and digests of its word vectors and weights
             fitted.json         what the model knows of its training data: vocabulary and labels
             metrics.csv         the curves
 """
@@ -17,11 +17,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from elmo_tasks.configuration.identity import RunInputs
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256, write_json
 from elmo_tasks.rows.io import read_row, write_row
-from elmo_tasks.rows.parts import Bilm
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.training.checkpoint import STATE
 
@@ -121,11 +121,12 @@ class RunFolder:
         return folder / self.row.name
 
 
-def write_model(folder: Path, run_id: str, cfg: dict[str, Any], bilm: Bilm | None, fitted: FittedData) -> None:
+def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunInputs, fitted: FittedData) -> None:
     """Write what a prediction needs beside the weights: the inverse of :func:`read_model`."""
     remedy = "set paths.outputs to another folder"
     weights = sha256(folder / WEIGHTS)
-    about = {"run_id": run_id, "bilm": None if bilm is None else asdict(bilm), "weights": weights}
+    bilm = None if inputs.bilm is None else asdict(inputs.bilm)
+    about = {"run_id": run_id, "bilm": bilm, "words": inputs.words, "weights": weights}
     write_json(folder / RUN, about, remedy)
     write_json(folder / CONFIG, cfg, remedy)
     write_json(folder / FITTED, fitted.to_json(), remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -27,7 +28,9 @@ from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import check_object, read_json, read_object, sha256
 from elmo_tasks.models.base import TaskModel
+from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS
+from elmo_tasks.runs.inputs import words_digest
 from elmo_tasks.store.store import Store
 
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
@@ -43,6 +46,7 @@ class SavedRun:
         config: resolved.
         fitted: the reader and the vocabulary.
         model: in evaluation mode, on ``device``.
+        words_digest: of the file of word vectors; None where it is not known, or none was read.
         encoder: the biLM; None for a baseline.
         store: of the biLM's layers; None for a baseline.
         device: where the model is.
@@ -52,17 +56,38 @@ class SavedRun:
     config: dict[str, Any]
     fitted: FittedData
     model: TaskModel
+    words_digest: str | None
     encoder: Encoder | None
     store: Store | None
     device: str
 
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The word vectors that the run was trained with, for words that are not in its vocabulary.
 
-def read_model(folder: Path, *, bilm_path: str | None = None, packages: Sequence[str] = ()) -> SavedRun:
+        Raises:
+            UserError: if they are missing, or others.
+        """
+        try:
+            vectors = WordVectors(**self.config["words"])
+        except UserError as error:
+            raise UserError(f"{error}; words that are new to run {self.run_id} are looked up in it") from error
+        found = words_digest(self.config)
+        if self.words_digest not in (None, found):
+            path, expected = self.config["words"]["path"], quoted(self.words_digest)
+            raise UserError(f"words.path={path} holds {found}, but run {self.run_id} has word vectors {expected}")
+        return vectors
+
+
+def read_model(
+    folder: Path, *, bilm_path: str | None = None, words_path: str | None = None, packages: Sequence[str] = ()
+) -> SavedRun:
     """A run from its folder: the inverse of :func:`elmo_tasks.runs.folder.write_model`.
 
     Args:
         folder: ``runs/ID``.
         bilm_path: where the biLM is now; None for the place that it had.
+        words_path: where the file of word vectors is now; None for the place that it had.
         packages: further packages whose classes the run may name.
 
     Raises:
@@ -71,12 +96,15 @@ def read_model(folder: Path, *, bilm_path: str | None = None, packages: Sequence
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; expected that of a finished run")
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
+    about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
     config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))
     task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
+    if words_path is not None:
+        config["words"]["path"] = words_path
     try:
         check_stored(config, packages)
         return _build(folder, about, config, bilm_path)
@@ -102,7 +130,8 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
     read_weights(model, folder / WEIGHTS)
     device = choose_device(config)
     model.to(device).eval()
-    return SavedRun(about["run_id"], config, fitted, model, encoder, build_store(config, encoder), device)
+    store = build_store(config, encoder)
+    return SavedRun(about["run_id"], config, fitted, model, about["words"], encoder, store, device)
 
 
 def read_fitted(reader: Reader[Any], path: Path) -> FittedData:

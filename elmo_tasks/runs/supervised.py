@@ -29,8 +29,9 @@ from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.fit import Fit, fit, mixes, required_epochs
-from elmo_tasks.runs.folder import WEIGHTS, RunFolder, write_model
+from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder, write_model
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
@@ -67,13 +68,19 @@ class SupervisedRun:
         splits = SPLITS if self.cfg["test"] else SPLITS[:2]
         filled = self.data.use_layers(build_store(self.cfg, self.encoder), splits)
         after_layers = time.perf_counter()
+        if finished is not None:  # the words whose rows its weights have
+            self.data.fitted = read_fitted(self.data.reader, folder.final / FITTED)
         model = build_model(self.cfg, self.data, self.elmo)
+        parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
         module = build_module(self.cfg, model, distributed=self.processes.n > 1)
         done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
         after_fit = time.perf_counter()
         weights = sha256((folder.partial if finished is None else folder.final) / WEIGHTS)
+        to_score = splits[1:] if finished is None else splits[2:]
+        if "test" in to_score:
+            self.data.add_words("test", [model])
         scores, files = score_splits(
-            splits[1:] if finished is None else splits[2:],
+            to_score,
             module.metric,
             folder,
             finished is not None,
@@ -82,14 +89,14 @@ class SupervisedRun:
         if finished is not None:
             scores, files = finished.scores | scores, finished.files | files
         else:
-            write_model(folder.partial, self.run_id, self.cfg, self.inputs.bilm, self.data.fitted)
+            write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
         return Measured(
             data=describe_data(self.cfg, self.data, with_test="test" in scores),
             metric=describe_metric(module.metric),
             scores=scores,
             files=files,
             weights=weights,
-            parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
+            parameters=parameters,
             training=done.training,
             elmo=describe_elmo(self.cfg, mixes(module.mixes())),
             layers=describe_layers(filled),

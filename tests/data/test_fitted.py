@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
-from elmo_tasks.nn.words import Vocabulary
+from elmo_tasks.nn.words import UNKNOWN, Vocabulary, WordVectors
 
 STATE = {"reader": {"types": ["LOC", "PER"]}, "words": ["a", "b"], "word_dim": 3, "update_words": True}
 
@@ -29,6 +30,44 @@ def test_what_was_fitted_is_restored_from_json():
     assert parts["words"].weight.shape == (4, 3)
     assert parts["words"].weight.requires_grad
     assert again.text([["b", "?"]]).word_ids.tolist() == [[3, 1]]
+
+
+@pytest.fixture
+def late(tmp_path):
+    """What was fitted to the training word "known", and vectors with words that come later."""
+    path = tmp_path / "vectors.txt"
+    path.write_text("known -7 3\nlate 5 6\nlater 8 9\n")
+    words = WordVectors(name="glove", path=str(path), dim=2, lowercase=True)
+    vocabulary, matrix, _ = words.embed(Counter({"known": 1, "twice": 2}), [])
+    reader = NerReader()
+    reader.restore(STATE["reader"])
+    return FittedData(reader, vocabulary, matrix, update_words=True), words
+
+
+def test_words_that_come_after_training_have_their_vectors_in_whatever_order_they_come(late):
+    fitted, vectors = late
+    saved = fitted.to_json()
+    model = torch.nn.ModuleDict({"words": fitted.model_parts()["words"], "other": torch.nn.Linear(2, 2)})
+    numbers = torch.get_rng_state()
+    fitted.add_words(["foreign", "later", "known"], vectors, [model])
+    fitted.add_words(["Late", "later", "foreign"], vectors, [model])
+    assert torch.equal(torch.get_rng_state(), numbers)
+    embedded = model["words"](fitted.text([["known", "twice", "Late", "later", "foreign"]]))[0]
+    assert torch.equal(embedded[:2], fitted.matrix[2:4])
+    assert embedded[2:4].tolist() == [[5, 6], [8, 9]]
+    assert torch.equal(embedded[4], fitted.matrix[UNKNOWN])
+    assert fitted.to_json() == saved
+
+
+def test_a_word_is_looked_for_once(late, monkeypatch):
+    fitted, vectors = late
+    wanted = []
+    real = vectors.stored.find
+    monkeypatch.setattr(vectors.stored, "find", lambda words: wanted.append(words) or real(words))
+    for _ in range(2):
+        fitted.add_words(["foreign", "late"], vectors, [])
+    assert fitted.new_words(["foreign", "late", "known", "more"]) == ["more"]
+    assert wanted == [{"foreign", "late"}]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.nn.words import PADDING, UNKNOWN, WordVectors
+from elmo_tasks.nn.words import PADDING, UNKNOWN, Vocabulary, WordVectors
 
 
 @pytest.fixture
@@ -49,18 +49,11 @@ def test_which_words_get_a_row(glove):
     assert coverage == 1 / 4
 
 
-def test_test_words_change_no_other_row_and_no_later_random_number(glove):
-    words = glove("known -7 3\nelsewhere 30 40\nlate 5 6\n")
-    train, dev = Counter({"known": 1, "twice": 2}), ["elsewhere"]
-    torch.manual_seed(1)
-    _, without, _ = words.embed(train, dev)
-    next_number = torch.rand(())
-    torch.manual_seed(1)
-    vocabulary, matrix, _ = words.embed(train, dev, ["late", "foreign", "known"])
-    assert torch.equal(matrix[:-1], without)
-    assert torch.rand(()) == next_number
-    assert matrix[vocabulary["late"]].tolist() == [5, 6]
-    assert vocabulary["foreign"] == UNKNOWN
+def test_a_vocabulary_appends_words_after_its_last_row():
+    vocabulary = Vocabulary(["a", "b"])
+    vocabulary.append(["c", "d"])
+    assert [vocabulary[word] for word in ("a", "b", "c", "d", "e")] == [2, 3, 4, 5, UNKNOWN]
+    assert ("d" in vocabulary, "e" in vocabulary, len(vocabulary)) == (True, False, 6)
 
 
 def test_padding_is_zero_and_rows_without_a_vector_have_the_spread_of_the_vectors(glove):

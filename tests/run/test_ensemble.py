@@ -20,6 +20,7 @@ from elmo_tasks.metrics.squad import SquadScore
 from elmo_tasks.render.grid import markdown
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.runs import run as train
+from elmo_tasks.runs.ensemble import EnsembleRun, gather
 from elmo_tasks.tables.everything import PARTS
 
 SEEDS = (1, 2)
@@ -186,6 +187,26 @@ def test_the_row_counts_the_layers_that_any_member_had_to_compute(
     train.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))  # the members never saw the test set
     _, (row,) = split_rows(tmp_path)
     assert row["layers"]["computed"] > 0
+
+
+@pytest.mark.parametrize("fraction", [0.1, 1])
+def test_words_of_the_test_set_have_their_vectors(composed: Any, finish: Finish, fraction: float) -> None:
+    """Members of a share have a vocabulary each, those of the whole training set one together."""
+    setting = (*SNLI, "words=glove", f"data.fraction={fraction}")
+    finish(*setting)
+    run = EnsembleRun(validate(composed(*setting, "ensemble=[1,2]", "test=true")))
+    members, _ = gather(run.configs, [folder.final for folder in run.folders], run.encoder, ("dev", "test"))
+    assert len({id(member.data) for member in members}) == (1 if fraction == 1 else 2)
+    for member in members:
+        data = member.data
+        trained = set(data.fitted.to_json()["words"])
+        vectors = data.words.lookup(data._count_words("test"))
+        late = [word for word in vectors if word not in trained]
+        assert late
+        weight = member.model.get_parameter("words.weight")
+        assert len(weight) == len(data.fitted.vocabulary)
+        for word in late:
+            assert torch.equal(weight[data.fitted.vocabulary[word]], torch.tensor(vectors[word]))
 
 
 def table(folder: Path) -> str:

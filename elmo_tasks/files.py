@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -179,13 +179,22 @@ def remove_stale(path: Path) -> None:
             continue
 
 
-def digest_files(paths: Iterable[Path]) -> str:
-    """Fingerprint of the contents of some files, in order.
+def digest_training(train: Sequence[Path], dev: Sequence[Path]) -> str:
+    """Fingerprint of training and development files, and of where the ones end and the others begin.
+
+    Where there is one development file at most, or the training files serve as both, the list of all files says it.
+    """
+    told = len(dev) <= 1 or list(dev) == list(train)
+    return digest_files([*train, *dev], also=b"" if told else f"{len(train)} training files".encode())
+
+
+def digest_files(paths: Iterable[Path], also: bytes = b"") -> str:
+    """Fingerprint of the contents of some files, in order, and of what else is given.
 
     Raises:
         UserError: naming the first that is no file or cannot be read.
     """
-    sha = hashlib.sha256()
+    sha = hashlib.sha256(also)
     for path in paths:
         try:
             _refuse_irregular(path)

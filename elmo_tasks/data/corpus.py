@@ -11,7 +11,7 @@ from typing import Protocol
 
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
-from elmo_tasks.files import digest_files
+from elmo_tasks.files import digest_training
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, composed
 
 UNKNOWN = "<UNK>"
@@ -46,7 +46,7 @@ class TextFiles:
             "train": find_shards(root, train, "task.lm.train"),
             "dev": find_shards(root, heldout, "task.lm.heldout"),
         }
-        self.digest = digest_files([*self.paths["train"], *self.paths["dev"]])
+        self.digest = digest_training(self.paths["train"], self.paths["dev"])
 
     def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
         paths = self.paths[split]

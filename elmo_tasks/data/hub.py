@@ -55,6 +55,7 @@ class Hub:
     def _digest(self, splits: Sequence[str]) -> str:
         sha = hashlib.sha256()
         for split in splits:
+            sha.update(split.encode())
             for row in self._rows(split):
                 sha.update(json.dumps(row, sort_keys=True, default=str).encode())
         return sha.hexdigest()[:16]

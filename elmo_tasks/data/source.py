@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError, quoted, shortened
-from elmo_tasks.files import digest_files
+from elmo_tasks.files import digest_files, digest_training
 
 SPLITS = ("train", "dev", "test")
 
@@ -55,7 +55,7 @@ class Files:
         found = {split: _find(Path(root), str(files[split]), split) for split in SPLITS if files.get(split) is not None}
         self.paths = {split: path for split, path in found.items() if path is not None}
         contents = {split: _list_files(path) for split, path in self.paths.items()}
-        self.digest = digest_files([*contents["train"], *contents.get("dev", ())])
+        self.digest = digest_training(contents["train"], contents.get("dev", []))
         self.test_digest = digest_files(contents["test"]) if "test" in contents else None
 
     @property

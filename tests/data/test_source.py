@@ -9,6 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.hub import Hub, is_reachable
 from elmo_tasks.data.ner import NerReader
 from elmo_tasks.data.snli import SnliReader
@@ -72,6 +73,12 @@ def test_digest_of_hub_rows_follows_their_content_not_their_place_or_format(fold
         assert Hub(id=folder(as_json, changed), splits=SPLITS).digest != digest
 
 
+def test_digest_of_hub_rows_changes_where_train_ends_and_dev_begins(folder):
+    id_ = folder(as_json, SST[:1] * 2)  # the same row three times: twice in one split, once in the other
+    swapped = SPLITS | {"train": SPLITS["dev"], "dev": SPLITS["train"]}
+    assert Hub(id=id_, splits=SPLITS).digest != Hub(id=id_, splits=swapped).digest
+
+
 def test_the_test_rows_of_the_hub_have_a_digest_of_their_own(folder):
     whole = Hub(id=folder(as_json, SST), splits=SPLITS)
     others = Hub(id=whole.id, splits={split: name for split, name in SPLITS.items() if split != "test"})
@@ -123,6 +130,24 @@ def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tm
     assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}).digest != first
     (tmp_path / "b").write_text("(2 b)\n")
     assert Files(str(tmp_path), files).digest != first
+
+
+def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
+    """Also where both are one folder, which a reader splits by the names of its files."""
+    found = []
+    for k, (train, dev) in enumerate([("ab", "cd"), ("a", "bcd"), ("abc", "d"), ("abcd", None), ("abcd", "abcd")]):
+        folders = {"train": f"train{k}", "dev": None if dev is None else f"dev{k}" if dev != train else f"train{k}"}
+        for folder, names in ((folders["train"], train), (folders["dev"], dev or "")):
+            for name in names:
+                (tmp_path / folder).mkdir(exist_ok=True)
+                (tmp_path / folder / name).write_text(f"(3 {name})\n")
+        found.append(Files(str(tmp_path), folders).digest)
+        if dev is not None and len(dev) > 1:
+            text = TextFiles(root=str(tmp_path), train=f"{folders['train']}/*", heldout=f"{folders['dev']}/*")
+            assert text.digest == found[-1]
+    # (abc, d) and (abcd, none) read the same files in the same order: task.dev_share, which the latter needs, differs
+    assert found[2] == found[3]
+    assert len({*found}) == len(found) - 1
 
 
 def test_the_test_file_has_a_digest_of_its_own(files, tmp_path):

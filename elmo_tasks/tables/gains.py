@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import Pair, point
 from elmo_tasks.rows import describe
-from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
@@ -28,6 +28,8 @@ class Arms:
     baseline: Group
     elmo: Group
     split: Split
+    others_left_out: bool = False
+    """Whether there are runs of these settings with other data files or biLM weights, which are older."""
 
     def scores(self, group: Group) -> dict[int, float]:
         """By seed."""
@@ -48,9 +50,18 @@ def fill_gains(rows: Rows, data: str | None = None) -> Section:
     found = [one for one in find_arms(rows) if data in (None, one.elmo.first.data.name)]
     comparisons = corrected([one.comparison for one in found])
     lines = [_line(one, comparison) for one, comparison in zip(found, comparisons, strict=True)]
-    notes = []
+    notes = [
+        f"{one.elmo.first.task}: the gain is{comparison.seeds}; the means are those of all seeds"
+        for one, comparison in zip(found, comparisons, strict=True)
+        if comparison.seeds
+    ]
+    notes += [
+        f"{one.elmo.first.task}: older rows of other data files or biLM weights are left out"
+        for one in found
+        if one.others_left_out
+    ]
     if any(one.rising for one in found):
-        notes = [f"{RISING}: runs that had not converged; the gain may shrink as the baseline is trained to its end"]
+        notes += [f"{RISING}: runs that had not converged; the gain may shrink as the baseline is trained to its end"]
     tags = [describe.shared_tags(one.elmo.first) for one in found]
     grid = Grid("ELMo against the baseline: mean ± standard deviation over seeds", HEADER, lines, notes, tags)
     return Section(grid, pairs=tuple(_pairs(found)))
@@ -62,15 +73,29 @@ def find_arms(rows: Rows) -> list[Arms]:
     for group in trained_groups(rows):
         if group.setting.get("data.fraction", 1) == 1:
             frames[frame_key(group)].append(group)
-    found: dict[tuple[str, ...], Arms] = {}
-    for frame in sorted(frames.values(), key=lambda members: min(map(distance, members))):
+    found: dict[tuple[str, ...], list[Arms]] = defaultdict(list)
+    for frame in frames.values():
         baseline = next((group for group in frame if group.placement == "none"), None)
-        plugged = sorted((group for group in frame if group.placement != "none"), key=distance)
+        plugged = sorted((group for group in frame if group.placement != "none"), key=_nearest_and_newest)
         if baseline is not None and plugged:
-            arms = (baseline, plugged[0])
-            row = baseline.first
-            found.setdefault((row.task, row.data.name, row.scale), Arms(*arms, _shared_split(*arms)))
-    return [found[key] for key in sorted(found)]
+            elmo, row = plugged[0], baseline.first
+            others = any(group.setting == elmo.setting for group in plugged[1:])
+            arms = Arms(baseline, elmo, _shared_split(baseline, elmo), others)
+            found[row.task, row.data.name, row.scale].append(arms)
+    return [_nearest_arms(found[key]) for key in sorted(found)]
+
+
+def _nearest_arms(candidates: list[Arms]) -> Arms:
+    """Of those of one task, data set and scale; the newest where only the data files differ."""
+    first, *rest = sorted(candidates, key=lambda one: min(map(_nearest_and_newest, (one.baseline, one.elmo))))
+    others = any(one.elmo.setting == first.elmo.setting for one in rest)
+    return replace(first, others_left_out=first.others_left_out or others)
+
+
+def _nearest_and_newest(group: Group) -> tuple[int, float]:
+    """To sort by: how far a setting is from its task's defaults, and how old its newest run is."""
+    newest = max(moment(row) for row in group.rows)[0]
+    return distance(group), -newest.timestamp()
 
 
 def _shared_split(baseline: Group, elmo: Group) -> Split:

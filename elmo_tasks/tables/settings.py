@@ -86,14 +86,23 @@ def defaults(row: Row) -> dict[str, Any]:
 
     With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
     """
-    task = (f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}")
-    for overrides in ((*task, f"bilm={row.config.get('bilm', {}).get('name')}"), task):
-        try:
-            usual = setting(overrides)
-        except UserError:
-            continue
-        return flat(scientific(usual.config, usual.kind))
-    return flat(scientific(row.config, row.kind))
+    usual = _usual(row, f"bilm={row.config.get('bilm', {}).get('name')}") or _usual(row)
+    return flat(scientific(row.config, row.kind) if usual is None else scientific(usual.config, usual.kind))
+
+
+def distance(group: Group) -> int:
+    """In how many keys a setting differs from its task's defaults; another biLM than the task's counts as one key."""
+    usual = _usual(group.first)
+    other = usual is not None and group.setting.get("bilm.name") not in (None, usual.config["bilm"]["name"])
+    return len(_differing(group)) + other
+
+
+def _usual(row: Row, *overrides: str) -> Setting | None:
+    """The defaults of a row's task with some overrides; None where there are no such configurations."""
+    try:
+        return setting((f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}", *overrides))
+    except UserError:
+        return None
 
 
 def other_keys(group: Group) -> dict[str, Any]:
@@ -101,11 +110,6 @@ def other_keys(group: Group) -> dict[str, Any]:
     aside = ("elmo.", "bilm.") if group.placement == "none" else ()
     found = _differing(group)
     return {key: value for key, value in found.items() if key not in SHOWN and not key.startswith(aside)}
-
-
-def distance(group: Group) -> tuple[int, str]:
-    """How far a setting is from its task's defaults, to sort by: in how many keys, and a name for ties."""
-    return len(_differing(group)), group.first.run_id
 
 
 def _differing(group: Group) -> dict[str, Any]:

@@ -20,6 +20,7 @@ def test_the_setting_nearest_to_the_defaults_is_compared_with_its_baseline(tmp_p
         write(NER, seed=seed, dev=1.0, test=elmo)
         write(NER, "elmo.lambda=0.7", "elmo.placement=both", seed=seed, dev=1.0, test=99.0)
         write(NER, "data.fraction=0.5", seed=seed, dev=1.0, test=98.0)
+        write(NER, "bilm=small", seed=seed, dev=1.0, test=96.0)
         write(NER, "trainer.max_epochs=3", NONE, seed=seed, dev=1.0, test=97.0)
     found = fill_gains(read_rows([tmp_path / "rows"]))
     (line,) = found.grid.lines
@@ -46,6 +47,38 @@ def test_unequal_numbers_of_seeds_stand_in_the_order_of_the_columns(tmp_path: Pa
         write(NER, seed=seed, dev=90.0)
     (line,) = fill_gains(read_rows([tmp_path / "rows"])).grid.lines
     assert dict(zip(HEADER, line, strict=False))["seeds"] == "3 and 2"  # the baseline's first
+
+
+def test_a_gain_on_shared_seeds_is_explained_where_a_side_has_more(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3, 4, 5):
+        write(NER, NONE, seed=seed, dev=70.0 + seed)
+    for seed in (3, 4, 5):
+        write(NER, seed=seed, dev=76.0 + seed)
+    grid = fill_gains(read_rows([tmp_path / "rows"])).grid
+    shown = dict(zip(HEADER, grid.lines[0], strict=True))
+    assert (shown["seeds"], shown["baseline"], shown["ELMo"], shown["gain"]) == (
+        "5 and 3",
+        "73.00 ± 1.58",
+        "80.00 ± 1.00",
+        "+6.00",
+    )
+    assert grid.notes == ["ner: the gain is on the 3 shared seeds; the means are those of all seeds"]
+
+
+@pytest.mark.parametrize("names", [("older", "newer"), ("zz-older", "aa-newer")])
+@pytest.mark.parametrize("changed", ["bilm", "data"])
+def test_of_other_weights_or_data_files_the_newest_rows_count(
+    tmp_path: Path, write: Any, names: tuple[str, str], changed: str
+) -> None:
+    for name, gain in zip(names, (5.0, 10.0), strict=True):
+        digest = {changed: {"digest": name}}
+        for seed in (1, 2, 3):
+            write(NER, NONE, seed=seed, dev=80.0 + seed, **(digest if changed == "data" else {}))
+            write(NER, seed=seed, dev=80.0 + gain + seed, **digest)
+    grid = fill_gains(read_rows([tmp_path / "rows"])).grid
+    (line,) = grid.lines
+    assert dict(zip(HEADER, line, strict=True))["gain"] == "+10.00"
+    assert grid.notes == ["ner: older rows of other data files or biLM weights are left out"]
 
 
 def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_are_marked(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from elmo_tasks.rows.collection import moment
 from elmo_tasks.rows.fields import Place, Split
@@ -19,15 +19,29 @@ SEEDS_THAT_MAY_RISE = 1 / 5
 """The share of seeds that may not have converged: one of five."""
 
 
-def inputs(row: Row) -> tuple[str, str | None, str | None]:
-    """Digests of what a run read: data files, biLM weights (for a language model its initial ones), and the text
-    that warmed the biLM up.
+class Inputs(NamedTuple):
+    """Digests of what a run read.
+
+    Attributes:
+        data: files of train and dev.
+        word_vectors: the user's own file; None without one.
+        bilm: its weights (for a language model its initial ones); None without any.
+        warm: the text that warmed the biLM up; None without one.
     """
+
+    data: str
+    word_vectors: str | None
+    bilm: str | None
+    warm: str | None
+
+
+def inputs(row: Row) -> Inputs:
+    """What a run read: runs of other inputs are never averaged."""
     if row.language_model is not None:
         initial = row.language_model.initial
-        return row.data.digest, None if initial is None else initial.digest, None
-    bilm = row.bilm
-    return row.data.digest, None if bilm is None else bilm.digest, None if bilm is None else bilm.warm
+        return Inputs(row.data.digest, None, None if initial is None else initial.digest, None)
+    bilm, warm = (None, None) if row.bilm is None else (row.bilm.digest, row.bilm.warm)
+    return Inputs(row.data.digest, row.data.word_vectors, bilm, warm)
 
 
 def data_digests(row: Row, split: Split) -> tuple[str, str | None]:

@@ -22,7 +22,8 @@ class Data:
     ``digest`` is that of the training and development data, ``test_digest`` that of the test data if these were
     scored. ``items`` counts the items of each split (none for a language model, see
     :class:`LanguageModelRecord`), ``left_out`` what the reader skipped, by reason. ``word_coverage`` is the share
-    of the tokens with a pretrained word vector; None without word vectors.
+    of the tokens with a pretrained word vector; None without word vectors. ``word_vectors`` is the digest of the user's
+    own file of them; None without one, and where it was not recorded.
     """
 
     name: Name
@@ -31,6 +32,7 @@ class Data:
     items: dict[Name, Items]
     left_out: dict[Name, Count]
     word_coverage: float | None
+    word_vectors: Digest | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -110,13 +112,22 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class Code:
+    """The code that trained: ``commit`` and ``dirty`` as in the row; both None outside a repository."""
+
+    commit: Name | None
+    dirty: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class TrainingRecord:
     """How training went.
 
     ``epochs`` were run, ``best_epoch`` is the one whose weights were scored. ``max_epochs`` and ``max_steps`` are the
     budget (None: no bound), ``ended`` is what ended the run. ``converged`` is as
     :func:`elmo_tasks.rows.convergence.has_converged` says. ``resumed_after`` lists the updates after which a killed
-    run was resumed.
+    run was resumed, ``code`` the code that it was trained with, in the order of use (one unless it was resumed with
+    other code; empty where it was not recorded).
     """
 
     epochs: Count
@@ -126,4 +137,5 @@ class TrainingRecord:
     ended: Ended
     converged: bool
     resumed_after: tuple[Count, ...]
+    code: tuple[Code, ...] = ()
     curve: tuple[CurvePoint, ...]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from elmo_tasks.rows.parts import Code
 
 _PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")
 
 
 def provenance() -> dict[str, Any]:
     """A row's ``commit``, ``dirty`` (whether the working tree had changes) and ``versions`` of what computes."""
+    return {**asdict(current_code()), "versions": {name: metadata.version(name) for name in _PACKAGES}}
+
+
+@functools.cache
+def current_code() -> Code:
+    """The code of this process, as it was when this was first called."""
     status = _git("status", "--porcelain", "--untracked-files=no")
-    return {
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if status is None else bool(status),
-        "versions": {name: metadata.version(name) for name in _PACKAGES},
-    }
+    return Code(commit=_git("rev-parse", "HEAD"), dirty=None if status is None else bool(status))
 
 
 def _git(*arguments: str) -> str | None:

@@ -14,7 +14,9 @@ from elmo_tasks.assembly.trainer import Budget, build_logger, build_trainer, ear
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.fields import Ended, Place
+from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.parts import CurvePoint, Mix, TrainingRecord
+from elmo_tasks.rows.provenance import current_code
 from elmo_tasks.runs.folder import WEIGHTS, RunFolder
 from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, ScoreDev
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
@@ -76,9 +78,9 @@ def fit(
     partial, decay = folder.partial, cfg["task"]["training"]["average"]
     average = None if decay is None else AverageWeights(decay)
     best = BestCheckpoint(partial / WEIGHTS, average)
-    state = ResumeCheckpoint(partial / STATE, SAVED_EVERY)
-    if cfg["force"] and not folder.row.exists():  # a finished run that is made again is resumed like any other
-        state.discard()
+    state = ResumeCheckpoint(partial / STATE, SAVED_EVERY, current_code())
+    if cfg["force"] and (finished_row(folder.row) is None or not state.fits(module)):
+        state.discard()  # but a finished run that is being made again is resumed like any other
     stopping = early_stopping(cfg, module)
     own = [best, state, average, stopping, ScoreDev(cfg["trainer"]["val_check_interval"], cfg["trainer"]["max_steps"])]
     logger = build_logger(cfg, partial, folder.run_id)
@@ -119,6 +121,7 @@ def _training(
             max_steps=budget.max_steps,
         ),
         resumed_after=tuple(state.resumed_after),
+        code=tuple(state.code),
         curve=tuple(CurvePoint(**{**point, "elmo": mixes(point["elmo"])}) for point in best.curve),
     )
 

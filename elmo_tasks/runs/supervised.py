@@ -91,7 +91,7 @@ class SupervisedRun:
         else:
             write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
         return Measured(
-            data=describe_data(self.cfg, self.data, with_test="test" in scores),
+            data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
             metric=describe_metric(module.metric),
             scores=scores,
             files=files,
@@ -129,16 +129,17 @@ class SupervisedRun:
         return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
 
 
-def describe_data(cfg: dict[str, Any], data: TaskData, *, with_test: bool) -> parts.Data:
+def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunInputs, *, with_test: bool) -> parts.Data:
     """What was read, as a row has it."""
     counts = data.counts()
     return parts.Data(
         name=cfg["data"]["name"],
-        digest=data.digest,
-        test_digest=data.test_digest if with_test else None,
+        digest=inputs.data,
+        test_digest=inputs.test if with_test else None,
         items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
         left_out=counts["left_out"],
         word_coverage=counts["word_coverage"] if cfg["words"]["name"] == "glove" else None,
+        word_vectors=inputs.words,
     )
 
 

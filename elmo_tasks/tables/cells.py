@@ -10,6 +10,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import data_digests, inputs, still_rising
+from elmo_tasks.rows.parts import Code
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.digests import digest_bilm, digest_data
 from elmo_tasks.tables.paper import Value
@@ -23,7 +24,7 @@ MARKS = {
     "c": "a row of a working tree with changes that were not committed, or of no known commit",
     "d": "not all items of a split were used (data.fraction, or a reader's limit)",
     "e": "a seed with two rows of this setting: the newer one is shown",
-    "f": "rows of other data files or biLM weights left out: those of the files at hand count, or of the newest row",
+    "f": "rows of other data, vectors or weights left out: those of the files at hand count, or of the newest row",
 }
 
 
@@ -83,9 +84,14 @@ class Cell:
         return next((data_digests(row, self.split) for row in self.rows.values()), None)
 
     @property
+    def word_vectors(self) -> str | None:
+        """Digest of the user's own file of word vectors, the same for all rows; None without one."""
+        return next((inputs(row).word_vectors for row in self.rows.values()), None)
+
+    @property
     def bilm_digest(self) -> str | None:
         """Of the biLM's weights that were read, or started from, the same for all rows; None where there are none."""
-        return next((inputs(row)[1] for row in self.rows.values()), None)
+        return next((inputs(row).bilm for row in self.rows.values()), None)
 
 
 def find_cell(
@@ -100,8 +106,8 @@ def find_cell(
 ) -> Cell:
     """The rows of a setting that have a score on ``split``, one for each seed.
 
-    Rows of different data files or biLM weights are never averaged, even under the same names. The files that
-    ``data.root`` and ``bilm.path`` name decide which rows count; without them, the newest row does.
+    Rows of different data files, word vectors or biLM weights are never averaged, even under the same names. The files
+    that ``data.root`` and ``bilm.path`` name decide which rows count; without them, the newest row does.
 
     Args:
         rows: that were read.
@@ -122,7 +128,7 @@ def find_cell(
         candidates = [row for row in asked if row.ensemble is None and row.seed in seeds]
     candidates.sort(key=moment)
     data, bilm = digest_data(setting), bilm or digest_bilm(setting)
-    kept = [row for row in candidates if _fits(data, data_digests(row, split)) and bilm in (None, inputs(row)[1])]
+    kept = [row for row in candidates if _fits(data, data_digests(row, split)) and bilm in (None, inputs(row).bilm)]
     kept = [row for row in kept if _read_the_same(row, kept[-1], split)]
     chosen = {row.seed or 0: row for row in kept}
     if len({row.metric.name for row in chosen.values()}) > 1:
@@ -130,8 +136,8 @@ def find_cell(
         raise UserError(f"rows of one setting must have one metric, found {found}; move those that are wrong elsewhere")
     marks = {
         "a": 0 < len(chosen) < (1 if ensemble else len(seeds)),
-        "b": len({row.commit for row in chosen.values()}) > 1,
-        "c": any(row.dirty is not False for row in chosen.values()),
+        "b": len({code.commit for row in chosen.values() for code in _code(row)}) > 1,
+        "c": any(code.dirty is not False for row in chosen.values() for code in _code(row)),
         "d": any(_is_limited(row, split) for row in chosen.values()),
         "e": len(kept) > len(chosen),
         "f": len(kept) < len(candidates),
@@ -160,6 +166,12 @@ def _read_the_same(row: Row, other: Row, split: Split) -> bool:
 def _members(rows: Rows, setting: Setting, ensembles: Iterable[Row]) -> list[Row]:
     names = {member.run_id for row in ensembles if row.ensemble is not None for member in row.ensemble.members}
     return [row for row in rows.by_setting.get(setting.key, ()) if row.run_id in names]
+
+
+def _code(row: Row) -> list[Code]:
+    """The code that a row was made with: a run that was resumed may have been trained with several versions."""
+    trained = () if row.training is None else row.training.code
+    return [Code(commit=row.commit, dirty=row.dirty), *trained]
 
 
 def _is_limited(row: Row, split: Split) -> bool:

@@ -172,7 +172,9 @@ def _shown(found: list[Group]) -> list[list[str]]:
         shown.append([*cells, keys_text(other_keys(group))])
     for i, cells in enumerate([*shown]):
         if shown.count(cells) > 1:
-            data, bilm, _ = inputs(found[i].first)
-            digests = f"data {data[:4]}" + ("" if bilm is None else f", biLM {bilm[:4]}")
+            data, word_vectors, bilm, _ = inputs(found[i].first)
+            digests = f"data {data[:4]}"
+            digests += "" if word_vectors is None else f", word vectors {word_vectors[:4]}"
+            digests += "" if bilm is None else f", biLM {bilm[:4]}"
             shown[i] = [*cells[:-1], ", ".join(text for text in (cells[-1], digests) if text)]
     return shown

@@ -29,7 +29,7 @@ class Arms:
     elmo: Group
     split: Split
     others_left_out: bool = False
-    """Whether there are runs of these settings with other data files or biLM weights, which are older."""
+    """Whether there are runs of these settings with other data files, vectors or weights, which are older."""
 
     def scores(self, group: Group) -> dict[int, float]:
         """By seed."""
@@ -56,7 +56,7 @@ def fill_gains(rows: Rows, data: str | None = None) -> Section:
         if comparison.seeds
     ]
     notes += [
-        f"{one.elmo.first.task}: older rows of other data files or biLM weights are left out"
+        f"{one.elmo.first.task}: older rows of other data files, vectors or weights are left out"
         for one in found
         if one.others_left_out
     ]

@@ -134,6 +134,8 @@ def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
     """
     if not same_data(*cells):
         return "not compared: the rows are of different data files"
+    if not _same_word_vectors(*cells):
+        return "not compared: the rows are of different word vectors"
     if not other_bilm and len({cell.bilm_digest for cell in cells} - {None}) > 1:
         return "not compared: the rows are of different biLM weights"
     return ""
@@ -142,6 +144,12 @@ def incomparable(*cells: Cell, other_bilm: bool = False) -> str:
 def same_data(*cells: Cell) -> bool:
     """Whether the rows of some cells, as far as there are any, are all of the same data files."""
     return len({cell.data_digests for cell in cells if cell.rows}) < 2
+
+
+def _same_word_vectors(*cells: Cell) -> bool:
+    """Whether a file of word vectors had the same content in all rows; another ``words.path`` is another setting."""
+    found = {(cell.setting.config["words"]["path"], cell.word_vectors) for cell in cells if cell.word_vectors}
+    return len(found) == len({path for path, _ in found})
 
 
 def measure(table: Table, selection: Selection) -> MeasuredTable:

@@ -44,7 +44,8 @@ def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
 def frame_key(group: Group, axis: str = "") -> str:
     """A key that runs must share to be compared: everything but ELMo, the biLM and the axis."""
     rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key != axis}
-    return fingerprint([group.first.task, rest, group.first.data.digest, group.first.metric.name])
+    read = inputs(group.first)
+    return fingerprint([group.first.task, rest, read.data, read.word_vectors, group.first.metric.name])
 
 
 def trained_groups(rows: Rows) -> list[Group]:
@@ -61,7 +62,8 @@ def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
     lines: dict[str, list[Group]] = defaultdict(list)
     for group in members:
         elmo = {key: value for key, value in group.setting.items() if key.startswith(ELMO) and key != axis}
-        lines[fingerprint([elmo, inputs(group.first)[1:]])].append(group)
+        read = inputs(group.first)
+        lines[fingerprint([elmo, read.bilm, read.warm])].append(group)
     ordered = sorted(lines.values(), key=lambda line: ["none", "input", "output", "both"].index(line[0].placement))
     drawn = [(line[0], at) for line in ordered if len(at := points(line)) > (1 if axis else 0)]
     names = _names([group for group, _ in drawn], axis)
@@ -71,7 +73,7 @@ def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
 def _names(groups: list[Group], axis: str) -> list[str]:
     """Placements; curves of the same placement also show the keys in which they differ, or the biLM's digest."""
     places = ["baseline" if group.placement == "none" else group.placement for group in groups]
-    digests = [f"biLM {str(inputs(group.first)[1])[:4]}" for group in groups]
+    digests = [f"biLM {str(inputs(group.first).bilm)[:4]}" for group in groups]
     return _told_apart(places, groups, digests, lambda key: key.startswith(ELMO) and key != axis)
 
 

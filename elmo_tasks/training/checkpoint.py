@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.rows.parts import Code
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.initial_weights import check_shapes
 from elmo_tasks.training.state_file import TensorsAndJson
@@ -31,10 +33,12 @@ class ResumeCheckpoint(Checkpoint):
     Args:
         path: of the file, which is replaced in one rename.
         every: seconds after which the state is saved between two updates too.
+        code: that this process trains with.
     """
 
-    def __init__(self, path: Path, every: float) -> None:
+    def __init__(self, path: Path, every: float, code: Code) -> None:
         self.path, self.every = path, every
+        self.code = [code]  # of all processes so far, in the order of use
         self.resumed_after: list[int] = []  # updates that were done when the run was resumed
         self._random: dict[str, list[Tensor]] | None = None
         self._now: dict[str, list[Tensor]] = {}
@@ -69,6 +73,14 @@ class ResumeCheckpoint(Checkpoint):
             return str(difference).removeprefix(f"{self.path}: ")
         return shortened(str(error).splitlines()[0], 160)
 
+    def fits(self, module: pl.LightningModule) -> bool:
+        """Whether there is a saved state that is not damaged and has the weights of this model."""
+        try:
+            check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+        except UserError:
+            return False
+        return True
+
     def discard(self) -> None:
         """Forget the saved state."""
         self.path.unlink(missing_ok=True)
@@ -77,6 +89,7 @@ class ResumeCheckpoint(Checkpoint):
         return {
             "random": self._now,
             "resumed_after": self.resumed_after,
+            "code": [asdict(code) for code in self.code],
             "stopped": self._stopped,
             "logged": self._logged,
         }
@@ -84,6 +97,8 @@ class ResumeCheckpoint(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
         self._stopped, self._logged = state_dict["stopped"], state_dict["logged"]
+        earlier = [Code(**code) for code in state_dict.get("code", [])]  # states of earlier versions have none
+        self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if isinstance(trainer.logger, Curves):  # here, since no hook of the training follows where it was at its end

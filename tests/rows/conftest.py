@@ -34,6 +34,7 @@ MEASURED: Json = {
         "items": {"train": {"original": 10, "used": 9}, "dev": {"original": 5, "used": 5}},
         "left_out": {"no gold label": 2},
         "word_coverage": 0.99,
+        "word_vectors": None,
     },
     "metric": {
         "name": "accuracy",
@@ -54,6 +55,7 @@ MEASURED: Json = {
         "ended": "patience",
         "converged": True,
         "resumed_after": [4],
+        "code": [{"commit": "c0ffee", "dirty": False}, {"commit": None, "dirty": None}],
         "curve": [
             {
                 "epoch": 2,

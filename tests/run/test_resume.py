@@ -3,6 +3,7 @@
 import csv
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.rows.parts import Code
 from elmo_tasks.runs import fit as fitting
 from elmo_tasks.runs import run as train
 from elmo_tasks.training import checkpoint, progress
@@ -37,7 +39,7 @@ class Killed(BaseException):
     """Nothing handles it, as nothing handles a kill."""
 
 
-def kill_after(monkeypatch: Any, n_saves: int) -> None:
+def kill_after(monkeypatch: Any, n_saves: int, how: type[BaseException] = Killed) -> None:
     """The process ends right after the state was written for the nth time."""
     saves = []
     real = TensorsAndJson.save_checkpoint
@@ -46,7 +48,7 @@ def kill_after(monkeypatch: Any, n_saves: int) -> None:
         real(self, *arguments, **options)
         saves.append(1)
         if len(saves) == n_saves:
-            raise Killed
+            raise how
 
     monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
 
@@ -250,6 +252,46 @@ def test_force_starts_from_the_beginning(composed: Any, tmp_path: Path, monkeypa
     train.run(composed("force=true"))
     (row,) = load(tmp_path / "outputs" / "rows", "finished")
     assert row["training"]["resumed_after"] == []
+
+
+def test_force_starts_a_run_that_has_failed_from_the_beginning(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    with monkeypatch.context() as patch:
+        kill_after(patch, 1, ArithmeticError)
+        with pytest.raises(ArithmeticError):
+            train.run(composed())
+    assert load(tmp_path / "outputs" / "rows", "failed")
+    assert list((tmp_path / "outputs" / "runs").glob(f"*/{STATE}"))
+    train.run(composed("force=true"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert row["training"]["resumed_after"] == []
+
+
+def test_a_finished_run_that_is_made_again_is_resumed_unless_its_state_is_damaged(
+    composed: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    train.run(composed())
+    killed_run(composed, monkeypatch, "force=true")
+    train.run(composed("force=true"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert len(row["training"]["resumed_after"]) == 1
+    killed_run(composed, monkeypatch, "force=true")
+    (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
+    cut(state)
+    train.run(composed("force=true"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert row["training"]["resumed_after"] == []
+
+
+def test_the_row_names_all_code_that_trained(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    versions = [Code(commit="a" * 40, dirty=False), Code(commit="b" * 40, dirty=True)]
+    for version in (versions[0], versions[0], versions[1]):
+        monkeypatch.setattr(fitting, "current_code", lambda version=version: version)
+        if version == versions[0]:
+            killed_run(composed, monkeypatch, "trainer.max_epochs=3")
+        else:
+            train.run(composed("trainer.max_epochs=3"))
+    (row,) = load(tmp_path / "outputs" / "rows", "finished")
+    assert row["training"]["code"] == [asdict(version) for version in versions]
 
 
 def cut(state: Path) -> None:

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 
 from elmo_tasks import load_run
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files
 from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
@@ -77,7 +78,8 @@ def test_evaluate_scores_any_file_as_a_run_does(tagger: Any, tmp_path: Path) -> 
 
 
 def test_weights_and_vocabulary_are_those_of_training(tagger: Any, tmp_path: Path) -> None:
-    tagger("a.txt")
+    row = tagger("a.txt")
+    assert row["data"]["word_vectors"] == digest_files([tmp_path / "vectors.txt"])
     words = json.loads((folder_of(tmp_path) / "fitted.json").read_text())["words"]
     used = [
         line.split()[0]

@@ -131,6 +131,15 @@ def test_marks_tell_what_a_reader_must_know(tmp_path: Path, write: Any) -> None:
     assert cell(tmp_path, n=2).marks == ("b", "c")
 
 
+def test_a_run_that_was_resumed_with_other_code_is_marked(tmp_path: Path, write: Any) -> None:
+    write(NER, seed=1, training={"code": [{"commit": "badcab", "dirty": False}, {"commit": "c0ffee", "dirty": False}]})
+    assert cell(tmp_path, n=1).marks == ("b",)
+    write(NER, seed=1, training={"code": [{"commit": "c0ffee", "dirty": True}, {"commit": "c0ffee", "dirty": False}]})
+    assert cell(tmp_path, n=1).marks == ("c", "e")
+    write(NER, seed=1, training={"code": [{"commit": "c0ffee", "dirty": False}]})
+    assert cell(tmp_path, n=1).marks == ("e",)
+
+
 def test_a_working_tree_of_unknown_state_is_marked_as_changed(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, commit=None, dirty=None)
     assert cell(tmp_path, n=1).marks == ("c",)

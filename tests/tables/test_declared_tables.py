@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
+from rows_by_hand import digest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
@@ -138,6 +139,22 @@ def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> 
     grid = filled(tmp_path, TABLE).section.grid
     assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
+
+
+def test_word_vectors_that_have_changed_under_one_path_are_neither_averaged_nor_compared(
+    tmp_path: Path, write: Any
+) -> None:
+    own = ("words.path=v.txt",)
+    line = Line("NER", (NER, *own))
+    table = Table("t", (line,), (BASELINE, ELMO, Gain("g", "ELMo", "baseline")), seeds=3)
+    for seed in (1, 2, 3):
+        write(NER, *own, "elmo.placement=none", seed=seed, dev=80.0, data={"word_vectors": digest("v1")})
+        write(NER, *own, seed=seed, dev=90.0, data={"word_vectors": digest("v1")})
+    assert filled(tmp_path, table).section.grid.lines[0][-1] == "+10.00"
+    write(NER, *own, seed=1, dev=99.0, data={"word_vectors": digest("v2")})
+    grid = filled(tmp_path, table).section.grid
+    assert grid.lines[0][1:] == ["80.00 ± 0.00 (3)", "99.00 (1) [af]", "missing"]
+    assert "NER, ELMo against baseline: not compared: the rows are of different word vectors" in grid.notes
 
 
 def test_settings_with_other_bilm_weights_are_compared_only_where_that_is_the_point(tmp_path: Path, write: Any) -> None:

@@ -78,7 +78,7 @@ def test_of_other_weights_or_data_files_the_newest_rows_count(
     grid = fill_gains(read_rows([tmp_path / "rows"])).grid
     (line,) = grid.lines
     assert dict(zip(HEADER, line, strict=True))["gain"] == "+10.00"
-    assert grid.notes == ["ner: older rows of other data files or biLM weights are left out"]
+    assert grid.notes == ["ner: older rows of other data files, vectors or weights are left out"]
 
 
 def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_are_marked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.encoders.base import Encoder
@@ -24,6 +25,7 @@ class Layers:
         n_tokens: of all distinct sentences; ``n_words``: distinct words of them.
         bytes_kept: what the store holds in the end, by ``bilm.store.keep``; of other encoders than a biLM, ``layers``.
         keep: which of the two is asked for.
+        folder: of the store, one for each encoder.
         n_missing: tokens (or words) that are not stored yet.
         bytes_missing: that they will take; ``bytes_free``: of the disk.
         seconds: that the encoder needs for them.
@@ -34,6 +36,7 @@ class Layers:
     n_words: int
     bytes_kept: dict[str, int]
     keep: str
+    folder: Path
     n_missing: int
     bytes_missing: int
     bytes_free: int
@@ -74,6 +77,7 @@ def plan_layers(data: TaskData, encoder: Encoder, store: Store, splits: tuple[st
         n_words=len(words),
         bytes_kept=kept,
         keep="layers" if isinstance(store, LayerStore) else "tokens",
+        folder=store.shards.folder,
         n_missing=n_missing,
         bytes_missing=n_missing * store.shards.row_bytes,
         bytes_free=free,

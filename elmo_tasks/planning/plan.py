@@ -107,8 +107,8 @@ def make_plan(
 
 def total(plans: Mapping[str, Plan]) -> float:
     """Seconds of some runs one after the other; layers that several of them need are computed once."""
-    layers: dict[tuple[str, int, int], float] = {}
+    layers: dict[tuple[Path, int, int], float] = {}
     for plan in plans.values():
         if plan.layers is not None and not plan.done:
-            layers[plan.layers.keep, plan.layers.n_missing, plan.layers.n_tokens] = plan.layers.seconds
+            layers[plan.layers.folder, plan.layers.n_missing, plan.layers.n_tokens] = plan.layers.seconds
     return sum(layers.values()) + sum(plan.fit_seconds for plan in plans.values())

@@ -47,7 +47,6 @@ WITHOUT_EFFECT = (
     "trainer.threads",
     "bilm.path",  # the digest of the weights stands for it
     "bilm.store.dir",
-    "bilm.store.keep",
     "bilm.store.limit_gb",
 )
 
@@ -65,6 +64,9 @@ def scientific(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
     if part.get("elmo", {}).get("placement") == "none":
         part["elmo"] = {"placement": "none"}
         part.pop("bilm", None)
+    store = part.get("bilm", {}).get("store", {})
+    if store.get("keep") == "layers" or store.get("dtype") == "float32":  # else a rounded token layer is read
+        part = _without(part, ["bilm", "store", "keep"])
     for path in WITHOUT_EFFECT:
         part = _without(part, path.split("."))
     return part

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.rows.settings import WITHOUT_EFFECT, flat, scientific
+from elmo_tasks.rows.settings import WITHOUT_EFFECT, fingerprint, flat, scientific
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "snli", "files": {"train": "a"}, "hub": {"id": "x"}, "model": {"hidden": 3}},
@@ -52,6 +52,15 @@ def test_what_cannot_change_a_score_is_left_out(path: str) -> None:
 )
 def test_everything_else_keeps_runs_apart(path: str) -> None:
     assert scientific(changed(path, 7), "supervised") != scientific(CONFIG, "supervised")
+
+
+def test_what_the_store_keeps_counts_where_it_changes_the_layers() -> None:
+    """From a token layer that was rounded to 16 bits the LSTMs compute other layers than from the exact one."""
+    stores = [{"keep": keep, "dtype": dtype} for keep in ("layers", "tokens") for dtype in ("float16", "float32")]
+    settings = [scientific(changed("bilm.store", store), "supervised") for store in stores]
+    assert settings[1] == settings[3]
+    assert len({fingerprint(one) for one in settings}) == 3
+    assert settings[0] == scientific(CONFIG, "supervised")  # the default has the name that it always had
 
 
 def test_a_baseline_has_no_bilm_and_no_lambda() -> None:

@@ -153,10 +153,19 @@ def test_a_sentence_of_srl_counts_once_for_each_predicate(composed: Any) -> None
 
 def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:
     step = probe.StepCost(epoch_seconds=1.0, dev_seconds=1.0, n_batches=1, peak_bytes=1500, bytes_before=1000)
-    layers = Layers(1, 1, {}, "layers", 1, 1, 1, 1.0, fill_bytes=70)
+    layers = Layers(1, 1, {}, "layers", Path("a"), 1, 1, 1, 1.0, fill_bytes=70)
     plan = planning.Plan("run", False, {}, 1, layers, step, epochs=1, updates=1)
     assert plan.peak_bytes == 1000 + 2 * 500 + 70
     assert replace(plan, layers=None).peak_bytes == 2000
+
+
+def test_layers_that_several_runs_need_are_computed_once_for_each_encoder() -> None:
+    def plan(folder: str, seconds: float) -> planning.Plan:
+        layers = Layers(5, 5, {}, "layers", Path(folder), 5, 5, 5, seconds, fill_bytes=0)
+        return planning.Plan(folder, False, {}, 1, layers, None, epochs=1, updates=1)
+
+    plans = {"1": plan("mini", 10.0), "2": plan("mini", 10.0), "3": plan("small", 30.0)}
+    assert planning.total(plans) == planning.total(dict(reversed(plans.items()))) == 40.0
 
 
 def test_an_encoder_is_timed_by_words_and_by_tokens(tiny_bilm: BiLM, monkeypatch: Any) -> None:

@@ -28,7 +28,7 @@ import torch
 from elmo_tasks.errors import UserError
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
-from elmo_tasks.pretraining.parts import join_files, split_files
+from elmo_tasks.pretraining.parts import join_files, remove_parts, split_files
 from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.train import Training
 from elmo_tasks.processor import has_instructions
@@ -75,8 +75,11 @@ def _train(options: argparse.Namespace) -> None:
     seconds = math.inf if options.minutes is None else 60 * options.minutes
     score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
     done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
+    bilm = options.out / "bilm"
     if max_bytes is not None:
-        split_files(options.out / "bilm", max_bytes)
+        split_files(bilm, max_bytes)
+    elif bilm.is_dir():
+        remove_parts(bilm)  # of an earlier call
     print("the budget is spent" if done else "the time is over; the same command resumes", flush=True)
 
 

@@ -228,10 +228,3 @@ def test_too_little_gpu_memory_gives_a_one_sentence_error(flags, capsys, monkeyp
     assert sentence.err == (
         "the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
     )
-
-
-def test_parts_that_are_missing_are_named(tmp_path, capsys):
-    (tmp_path / "weights.hdf5.part-000-of-002").write_bytes(b"1")
-    status, sentence = run(capsys, "join", tmp_path)
-    assert status == 1
-    assert "weights.hdf5.part-001-of-002: missing; weights.hdf5 has 2 parts" in sentence.err

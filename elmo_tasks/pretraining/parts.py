@@ -45,11 +45,9 @@ def join_files(folder: Path) -> list[Path]:
         whole = folder / name
         if not whole.exists():
             _join(whole, versions)
-        elif _digest(whole.read_bytes()) not in {
-            digest for digest, _ in versions
-        }:  # else a process was killed on the way
+        elif _digest(whole.read_bytes()) not in {digest for digest, _ in versions}:
             raise UserError(f"{whole}: there are parts of another version of it; remove the file or the parts")
-        remove_parts(folder, name)
+        remove_parts(folder, name)  # also those that a process left when it was killed on the way
     return [folder / name for name in sorted(found)]
 
 

@@ -93,10 +93,6 @@ class TrainingStep:
             part.copy_(value)
         torch.cuda.set_rng_state(rng, self.device)
 
-    def release_graph(self) -> None:
-        """Do updates without a graph from now on."""
-        self._graph = self._graph_layout = None
-
     def gradients(self, layout: Layout, numbers: Tensor) -> Tensor:
         """The loss of a window; :attr:`gradient` is filled, :attr:`carried` is updated."""
         words, targets, samples, distinct, tries, _ = layout.split(numbers)

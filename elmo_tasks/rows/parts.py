@@ -9,7 +9,7 @@ from elmo_tasks.rows.fields import STRICT, Count, Digest, Ended, Name, Place, Pl
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Items:
-    """How many items a split had, and how many were used (``data.fraction``, a reader's limit)."""
+    """How many items a split had after the reader left some out, and how many were used (``data.fraction``)."""
 
     original: Count
     used: Count

@@ -63,8 +63,9 @@ class Comparison:
 def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
     """The mean of ``a`` minus that of ``b``, both by seed.
 
-    A seed gives both settings the same initial weights and order of batches, so seeds that both have are compared in
-    pairs (a t-test of their differences). With fewer than three of those it is Welch's test on all seeds.
+    A seed gives both settings the same order of batches, and with ``data.fraction`` the same items, so seeds that both
+    have are compared in pairs (a t-test of their differences). With fewer than three of those it is Welch's test on all
+    seeds.
     """
     if not a or not b:
         return Comparison(None, why="missing")

@@ -104,6 +104,8 @@ def read_model(
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
     if words_path is not None:
+        if config["words"].get("path") is None:
+            raise UserError(f"word vectors {words_path}: run {about['run_id']} read no file of word vectors")
         config["words"]["path"] = words_path
     try:
         check_stored(config, packages)

@@ -63,9 +63,8 @@ class SupervisedRun:
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
         start = time.perf_counter()
-        pl.seed_everything(
-            self.seed, workers=True, verbose=False
-        )  # before a number is drawn: both arms have the same words
+        # Before any number is drawn, so that words without a vector get the same one with and without ELMo.
+        pl.seed_everything(self.seed, workers=True, verbose=False)
         self.data.read()
         splits = SPLITS if self.cfg["test"] else SPLITS[:2]
         filled = self.data.use_layers(build_store(self.cfg, self.encoder), splits)

@@ -105,3 +105,10 @@ def test_word_vectors_that_have_moved_are_asked_for_when_a_new_word_comes(tagger
     moved.write_text(moved.read_text().replace("1", "2"))
     with pytest.raises(UserError, match=r"elsewhere\.txt holds \w+, but run pos-\S+ has word vectors '\w+'$"):
         load_run(folder, words_path=str(moved)).evaluate(tmp_path / "data" / "b.txt")
+
+
+def test_word_vectors_for_a_run_that_read_none_are_refused(composed: Any, tmp_path: Path) -> None:
+    train.run(composed("task=pos", "elmo.placement=none"))
+    (tmp_path / "v.txt").write_text("a 1 2\n")
+    with pytest.raises(UserError, match=r"^word vectors \S+v\.txt: run pos-\S+ read no file of word vectors$"):
+        load_run(folder_of(tmp_path), words_path=str(tmp_path / "v.txt"))

@@ -19,7 +19,7 @@ SEEDS_THAT_MAY_RISE = 1 / 5
 """The share of seeds that may not have converged: one of five."""
 
 
-class Inputs(NamedTuple):
+class InputDigests(NamedTuple):
     """Digests of what a run read.
 
     Attributes:
@@ -35,13 +35,13 @@ class Inputs(NamedTuple):
     warm: str | None
 
 
-def inputs(row: Row) -> Inputs:
+def inputs(row: Row) -> InputDigests:
     """What a run read: runs of other inputs are never averaged."""
     if row.language_model is not None:
         initial = row.language_model.initial
-        return Inputs(row.data.digest, None, None if initial is None else initial.digest, None)
+        return InputDigests(row.data.digest, None, None if initial is None else initial.digest, None)
     bilm, warm = (None, None) if row.bilm is None else (row.bilm.digest, row.bilm.warm)
-    return Inputs(row.data.digest, row.data.word_vectors, bilm, warm)
+    return InputDigests(row.data.digest, row.data.word_vectors, bilm, warm)
 
 
 def data_digests(row: Row, split: Split) -> tuple[str, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
@@ -21,6 +21,7 @@ from elmo_tasks.assembly import (
     make,
     read_weights,
 )
+from elmo_tasks.configuration.sections import WordsSection
 from elmo_tasks.configuration.validate import check_stored
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
@@ -34,6 +35,7 @@ from elmo_tasks.runs.inputs import words_digest
 from elmo_tasks.store.store import Store
 
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
+_WORDS: dict[str, type | tuple[type, ...]] = {"name": str, "path": (str, NoneType), "dim": int, "lowercase": bool}
 _TASK = {"name": str, "reader": dict, "model": dict, "metric": dict, "training": dict}
 
 
@@ -100,13 +102,16 @@ def read_model(
     config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))
     task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
+    words = check_object(config["words"], f"{folder / CONFIG}: words", _WORDS)
+    if unknown := words.keys() - {field.name for field in fields(WordsSection)}:
+        raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is no setting of word vectors")
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
     if words_path is not None:
-        if config["words"].get("path") is None:
+        if words["path"] is None:
             raise UserError(f"word vectors {words_path}: run {about['run_id']} read no file of word vectors")
-        config["words"]["path"] = words_path
+        words["path"] = words_path
     try:
         check_stored(config, packages)
         return _build(folder, about, config, bilm_path)

@@ -69,7 +69,9 @@ def start(arguments: list[str], program: str = __file__) -> None:
         sys.exit(f"error: {hydra_sentence(error)}")
     except UserError as error:
         sys.exit(f"error: {error}")
-    except (PermissionError, FileExistsError, NotADirectoryError) as error:  # of Hydra's own folder
+    except OSError as error:  # of Hydra's own folder
+        if error.filename is None:
+            raise
         sys.exit(f"error: {error.filename}: {error.strerror}; set paths.outputs to another folder")
     if sweep.failed:
         sys.exit(1)

@@ -7,7 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.files import read_json as read_json_file
 from elmo_tasks.files import write_json, write_text
 from elmo_tasks.predict.readable import readable
 
@@ -38,7 +39,9 @@ def predict(arguments: list[str]) -> None:
     predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
     lines = numbered_lines(given.text)
     as_json = given.jsonl or given.text.endswith(".jsonl")
-    inputs = [*(read_json(lines, on_error) if as_json else read_text(lines, predictor, tokenized=given.tokenized))]
+    read = read_json(lines, on_error) if as_json else read_text(lines, predictor, on_error, tokenized=given.tokenized)
+    inputs = [*read]
+    n_items = len(inputs) + n_skipped  # so far, those that could not be read
     if not inputs and not n_skipped:
         raise UserError(f"{given.text}: no item in it")
     for start in range(0, len(inputs), _AT_A_TIME):
@@ -48,7 +51,7 @@ def predict(arguments: list[str]) -> None:
             if prediction is not None:
                 print(json.dumps(prediction, ensure_ascii=False) if given.json else readable(prediction), flush=True)
     if n_skipped:
-        sys.exit(f"error: {n_skipped} of {len(inputs)} items skipped")
+        sys.exit(f"error: {n_skipped} of {n_items} items skipped")
 
 
 def evaluate(arguments: list[str]) -> None:
@@ -63,8 +66,9 @@ def evaluate(arguments: list[str]) -> None:
     from elmo_tasks.predict.predictor import load_run
 
     predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
+    folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.name}"
+    _refuse_other_scores(folder / "scores.json", given.file)
     result = predictor.evaluate(given.file, given.split)
-    folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.stem}"
     remedy = "set --out to another folder"
     about = {"run_id": predictor.run.run_id, "file": str(given.file), "items": result.n_items, "scores": result.scores}
     for name, content in result.files.items():
@@ -73,6 +77,15 @@ def evaluate(arguments: list[str]) -> None:
     print("   ".join(f"{name} {value:.2f}" for name, value in result.scores.items()), f"  ({result.n_items:,} items)")
     for name in (*result.files, "scores.json"):
         print(folder / name)
+
+
+def _refuse_other_scores(path: Path, file: Path) -> None:
+    """See that no scores of another file are replaced."""
+    earlier = read_json_file(path) if path.exists() else None
+    if isinstance(earlier, dict) and earlier.get("file") != str(file):
+        raise UserError(
+            f"{path} has the scores of {shortened(str(earlier.get('file')), 200)}; set --out to another folder"
+        )
 
 
 def _parser(command: str, description: str) -> argparse.ArgumentParser:

@@ -24,7 +24,8 @@ def numbered_lines(source: str) -> Iterator[tuple[str, str]]:
     """The name and the text of each line of a file, or of standard input (``-``)."""
     if source == "-":
         for number, line in enumerate(sys.stdin, start=1):
-            yield f"standard input:{number}", line.rstrip("\r\n")
+            text = line.removeprefix("\ufeff") if number == 1 else line  # a byte order mark, as files may have
+            yield f"standard input:{number}", text.rstrip("\r\n")
         return
     for number, line in read_lines(Path(source)):
         yield f"{source}:{number}", line
@@ -43,7 +44,9 @@ def read_json(lines: Iterable[tuple[str, str]], on_error: OnError | None) -> Ite
             on_error(0, error)
 
 
-def read_text(lines: Iterable[tuple[str, str]], predictor: Predictor, *, tokenized: bool) -> Iterator[Input]:
+def read_text(
+    lines: Iterable[tuple[str, str]], predictor: Predictor, on_error: OnError | None, *, tokenized: bool
+) -> Iterator[Input]:
     """The natural input of a task.
 
     A line is an item, with a tab between its fields if it has several. Where an item is a document, a line is a
@@ -52,6 +55,7 @@ def read_text(lines: Iterable[tuple[str, str]], predictor: Predictor, *, tokeniz
     Args:
         lines: see :func:`numbered_lines`.
         predictor: of the task.
+        on_error: is given the error of a line that is no item; without it such a line raises.
         tokenized: tokens are what stands between spaces.
     """
     fields = predictor.required_fields
@@ -62,8 +66,11 @@ def read_text(lines: Iterable[tuple[str, str]], predictor: Predictor, *, tokeniz
     for name, line in lines:
         parts = line.split("\t") if len(fields) > 1 else [line]
         if len(parts) != len(fields):
-            expected = " and ".join(fields)
-            raise UserError(f"{name}: expected {expected} with a tab between, found {quoted(line)}")
+            error = UserError(f"{name}: expected {' and '.join(fields)} with a tab between, found {quoted(line)}")
+            if on_error is None:
+                raise error
+            on_error(0, error)
+            continue
         yield Input(name, {key: _sentence(part, tokenized) for key, part in zip(fields, parts, strict=True)})
 
 

@@ -81,6 +81,20 @@ def test_a_line_that_is_no_item_is_named(finished: Finished, tmp_path: Path, con
         main(["predict", str(finished("ner")), "--text", str(path)])
 
 
+def test_lines_that_cannot_be_read_are_skipped_and_counted(finished: Finished, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text('{\n{"tokens": "Anna sings ."}\n[1]\n{"tokens": ""}\n')
+    with pytest.raises(SystemExit, match=r"^error: 3 of 4 items skipped$"):
+        main(["predict", str(finished("ner")), "--text", str(path), "--keep-going"])
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_byte_order_mark_on_standard_input_is_no_token(finished: Finished, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffAnna sings .\n"))
+    main(["predict", str(finished("ner")), "--json"])
+    assert json.loads(capsys.readouterr().out)["tokens"] == ["Anna", "sings", "."]
+
+
 def test_an_empty_file_is_an_error(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(SystemExit, match=r"empty\.txt: no item in it$"):
@@ -103,6 +117,9 @@ def test_fields_are_separated_by_tabs_and_documents_by_empty_lines(finished: Fin
     pairs.write_text("A man sleeps.\n")
     with pytest.raises(SystemExit, match=r"pairs\.txt:1: expected premise and hypothesis with a tab between"):
         main(["predict", str(finished("snli")), "--text", str(pairs)])
+    pairs.write_text("A man sleeps.\nA man sleeps.\tA man is awake.\n")
+    with pytest.raises(SystemExit, match=r"^error: 1 of 2 items skipped$"):
+        main(["predict", str(finished("snli")), "--text", str(pairs), "--keep-going"])
 
 
 def test_a_file_is_scored_and_the_scores_are_written(finished: Finished, tmp_path: Path, capsys, monkeypatch) -> None:
@@ -113,6 +130,13 @@ def test_a_file_is_scored_and_the_scores_are_written(finished: Finished, tmp_pat
     about = json.loads(written.read_text())
     assert about["run_id"] == folder.name
     assert f"f1 {about['scores']['f1']:.2f}" in capsys.readouterr().out
+    main(["evaluate", str(folder), "--file", str(BUNDLED / "sample" / "conll2003" / "eng.testa")])
+    assert len([*tmp_path.glob("evaluation/*/scores.json")]) == 2
+    other = tmp_path / "eng.testb"
+    other.write_text((BUNDLED / "sample" / "conll2003" / "eng.testa").read_text())
+    with pytest.raises(SystemExit, match=r"scores\.json has the scores of .*eng\.testb; set --out to another folder$"):
+        main(["evaluate", str(folder), "--file", str(other)])
+    assert json.loads(written.read_text()) == about
 
 
 @pytest.mark.slow

@@ -118,3 +118,9 @@ def test_a_copied_store_is_checked_once(stores, tmp_path, tiny_bilm, monkeypatch
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(SystemExit, match=r"error: .*no such folder; expected the one that bilm.store.dir names"):
         main(["--dir", str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize("days", ["-1", "nan"])
+def test_a_negative_number_of_days_is_refused(tmp_path, days):
+    with pytest.raises(SystemExit, match=rf"--idle-days must be a number of at least 0, found {days}"):
+        main(["prune", f"--idle-days={days}", "--dir", str(tmp_path)])

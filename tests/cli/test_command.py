@@ -1,3 +1,5 @@
+import errno
+import os
 import resource
 import subprocess
 import sys
@@ -6,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from elmo_tasks import __version__
+from elmo_tasks.cli import run as run_command
 from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.places import CONF, EXPERIMENTS
 
@@ -99,3 +102,28 @@ def test_every_key_of_the_composed_configuration_is_explained(capsys: pytest.Cap
         for key in section if isinstance(section, dict) else ():
             if key not in ("sizes", "_target_"):
                 assert f"  {group}.{key}" in shown, f"{group}.{key}"
+
+
+def start_failing(monkeypatch: pytest.MonkeyPatch, failure: OSError) -> None:
+    """The command ``run``, as it answers to an error of Hydra's own folder."""
+
+    def fail() -> None:
+        raise failure
+
+    monkeypatch.setattr(run_command, "_main", fail)
+    monkeypatch.setattr(run_command.interrupts, "install", lambda: None)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    run_command.start(["task=ner"])
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    reason = os.strerror(number)
+    with pytest.raises(SystemExit, match=rf"^error: outputs/x: {reason}; set paths\.outputs to another folder$"):
+        start_failing(monkeypatch, OSError(number, reason, "outputs/x"))
+
+
+def test_an_error_that_names_no_file_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OSError, match="something else"):
+        start_failing(monkeypatch, OSError("something else"))

@@ -66,12 +66,12 @@ def build_text(cfg: dict[str, Any]) -> LmText:
 
 def source_arguments(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
     """The reader of a task and the source of its items, as keyword arguments."""
-    hub = cfg["data"]["name"] == "hub"
+    root, hub = data_root(cfg), cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
     return {
         "reader": make(section["reader"]),
-        "source": Hub(**section["hub"]) if hub else Files(data_root(cfg), section["files"]),
+        "source": Hub(**section["hub"]) if hub else Files(root, section["files"]),
         "dev_share": section["dev_share"],
     }
 
@@ -86,6 +86,13 @@ def text_root(cfg: dict[str, Any]) -> str:
 
 
 def data_root(cfg: dict[str, Any]) -> str | None:
-    """``data.root``, or the package's own folder of the bundled sample."""
-    root: str | None = cfg["data"]["root"]
+    """``data.root``, or the package's own folder of the bundled sample.
+
+    Raises:
+        UserError: if a folder is given to a data set that has none, as the run would have that set's name and sizes.
+    """
+    root: str | None
+    name, root = cfg["data"]["name"], cfg["data"]["root"]
+    if name in ("sample", "hub") and root not in ("bundled", None):
+        raise UserError(f"data.root={root} is not for data={name}; use data=local data.root={root}")
     return str(BUNDLED / "sample") if root == "bundled" else root

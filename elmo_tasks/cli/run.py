@@ -21,9 +21,30 @@ from elmo_tasks.places import CONF
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _main(cfg: DictConfig) -> float:
-    """Run one configuration; a sweep continues after a cell with a bad configuration or bad data."""
-    if HydraConfig.get().mode != RunMode.MULTIRUN:
+    """Run one configuration, alone or as a cell of a sweep."""
+    return _run_cell(cfg) if HydraConfig.get().mode == RunMode.MULTIRUN else _run_alone(cfg)
+
+
+def _run_alone(cfg: DictConfig) -> float:
+    """Run one configuration; Hydra would add a line of its own to an error that a user can fix, so it ends here."""
+    try:
+        _refuse_sweep()
         return run_composed(cfg)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def _refuse_sweep() -> None:
+    """See that what is to be one run is no preset of several values, of which it would have none."""
+    hydra_cfg = HydraConfig.get()
+    swept = hydra_cfg.sweeper.get("params")
+    if swept:
+        preset = f"experiment={hydra_cfg.runtime.choices['experiment']}"
+        raise UserError(f"{preset} is a sweep over {', '.join(swept)}; use elmo-tasks sweep, or python run.py -m")
+
+
+def _run_cell(cfg: DictConfig) -> float:
+    """Run a cell; after one with a bad configuration or bad data the sweep continues."""
     try:
         score = run_composed(cfg)
     except UserError as error:
@@ -34,7 +55,8 @@ def _main(cfg: DictConfig) -> float:
         traceback.print_exc()
         sweep.record(error=f"{type(error).__name__}: {error}")
         return nan
-    sweep.record(score=score)
+    if not cfg.plan:  # a plan has shown itself, and has no score
+        sweep.record(score=score)
     return score
 
 

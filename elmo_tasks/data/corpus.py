@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import digest_training
@@ -46,6 +47,7 @@ class TextFiles:
             "train": find_shards(root, train, "task.lm.train"),
             "dev": find_shards(root, heldout, "task.lm.heldout"),
         }
+        refuse_leaks(self.paths)
         self.digest = digest_training(self.paths["train"], self.paths["dev"])
 
     def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:

@@ -88,8 +88,15 @@ class NerReader(Reader[NerItem]):
         return [item.tokens]
 
     def fit(self, train: Sequence[NerItem]) -> None:
-        """Learn the entity types, which are tagged as BIOES."""
-        self._use_types({kind for item in train for _, _, kind in item.spans})
+        """Learn the entity types, which are tagged as BIOES.
+
+        Raises:
+            UserError: if there is no entity at all.
+        """
+        types = {kind for item in train for _, _, kind in item.spans}
+        if not types:
+            raise UserError("the training set has no entity: every tag is O; expected some such as B-PER")
+        self._use_types(types)
 
     def check(self, items: Sequence[NerItem], split: str) -> None:
         """Refuse an entity type that the training set lacks."""

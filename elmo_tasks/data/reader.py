@@ -13,6 +13,9 @@ from elmo_tasks.errors import UserError, shortened
 
 Item = TypeVar("Item")
 
+ID = "id"
+"""The field of a user's own input that names the item; predictions repeat it."""
+
 
 class Reader(ABC, Generic[Item]):
     """Base of all readers.
@@ -114,13 +117,13 @@ class Reader(ABC, Generic[Item]):
             self.left_out[reason] = self.left_out.get(reason, 0) + n
 
     def _check_fields(self, fields: Mapping[str, Any], where: str, optional: Sequence[str] = ()) -> None:
-        """See that all fields are there, and no others.
+        """See that all fields are there, and no others except :data:`ID`.
 
         Raises:
             UserError: if not.
         """
         missing = [name for name in self.fields if name not in fields and name not in optional]
-        unknown = [str(name) for name in fields if name not in self.fields]
+        unknown = [name for name in fields if name not in self.fields and name != ID]
         if missing or unknown:
             expected = ", ".join(f"{name} ({what})" for name, what in self.fields.items())
             found = shortened(", ".join(map(str, fields)), 40) or "nothing"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -39,7 +40,7 @@ class Files:
     Args:
         root: the folder.
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
-            is an error only when the test set is to be scored.
+            is an error only when the test set is to be scored. Splits may share a folder, not a file.
     """
 
     def __init__(self, root: str | None, files: Mapping[str, str | None]) -> None:
@@ -54,6 +55,7 @@ class Files:
             raise UserError("task.files.train must be a path or pattern, found null")
         found = {split: _find(Path(root), str(files[split]), split) for split in SPLITS if files.get(split) is not None}
         self.paths = {split: path for split, path in found.items() if path is not None}
+        refuse_leaks({split: [path] for split, path in self.paths.items() if path.is_file()})
         contents = {split: _list_files(path) for split, path in self.paths.items()}
         self.digest = digest_training(contents["train"], contents.get("dev", []))
         self.test_digest = digest_files(contents["test"]) if "test" in contents else None

@@ -99,8 +99,14 @@ class SrlReader(Reader[SrlItem]):
         return len(item.gold["predicates"])
 
     def fit(self, train: Sequence[SrlItem]) -> None:
-        """Learn the labels, and the words that are predicates more often than not."""
+        """Learn the labels, and the words that are predicates more often than not.
+
+        Raises:
+            UserError: if no predicate has an argument.
+        """
         labels = {label for item in train for tags in item.gold["tags"] for _, _, label in find_spans(tags)}
+        if labels <= {"V"}:  # the predicates' own
+            raise UserError("the training set has no argument of a predicate; expected some such as (ARG0*)")
         words = Counter(word.lower() for item in train for word in item.tokens)
         predicates = Counter(item.tokens[k].lower() for item in train for k in item.gold["predicates"])
         self._use(labels, {word for word, n in predicates.items() if 2 * n > words[word]})
@@ -146,8 +152,7 @@ class SrlReader(Reader[SrlItem]):
     def from_json(self, fields: Mapping[str, Any], where: str) -> SrlItem:
         """A sentence; without ``predicates`` they are the words that are predicates more often than not in training.
 
-        Raises:
-            UserError: as all readers do, and if there is no predicate.
+        A sentence may have none, such as a heading: its prediction has no frame.
         """
         self._check_fields(fields, where, optional=["predicates"])
         tokens = tokens_field(fields, "tokens", where, split_words)
@@ -156,8 +161,6 @@ class SrlReader(Reader[SrlItem]):
         if not isinstance(predicates, list) or not all(type(k) is int and 0 <= k < len(tokens) for k in predicates):
             expected = f"a list of whole numbers from 0 to {len(tokens) - 1}"
             raise UserError(f"{where}: predicates must be {expected}, found {quoted(predicates)}")
-        if not predicates:
-            raise UserError(f"{where}: no predicate was found; name the places of the sentence's verbs in predicates")
         predicates = sorted(set(predicates))
         nothing = [["O"] * len(tokens) for _ in predicates]
         return SrlItem(tokens, SrlGold(number=0, predicates=predicates, lemmas=["_"] * len(predicates), tags=nothing))

@@ -37,7 +37,9 @@ class AlternatingLSTM(nn.Module):
         self.layers = nn.ModuleList(HighwayLSTM(hidden if k else input_dim, hidden) for k in range(n_layers))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """``[B, T, E]`` and bool ``[B, T]`` to ``[B, T, H]``."""
+        """``[B, T, E]`` and bool ``[B, T]`` to ``[B, T, H]``; B may be 0."""
+        if not len(x):
+            return x.new_zeros(*mask.shape, self.dim)
         lengths = mask.sum(dim=1)
         order = lengths.argsort(descending=True, stable=True)
         packing = Packing.from_lengths(lengths[order].tolist())

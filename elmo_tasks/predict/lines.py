@@ -49,8 +49,8 @@ def read_text(
 ) -> Iterator[Input]:
     """The natural input of a task.
 
-    A line is an item, with a tab between its fields if it has several. Where an item is a document, a line is a
-    sentence, and an empty line ends the document.
+    A line is an item, with a tab between its fields if it has several; empty lines are skipped. Where an item is a
+    document, a line is a sentence, and an empty line ends the document.
 
     Args:
         lines: see :func:`numbered_lines`.
@@ -64,6 +64,8 @@ def read_text(
             yield Input(name, {fields[0]: [_sentence(text, tokenized) for text in sentences]})
         return
     for name, line in lines:
+        if not line.strip():
+            continue
         parts = line.split("\t") if len(fields) > 1 else [line]
         if len(parts) != len(fields):
             error = UserError(f"{name}: expected {' and '.join(fields)} with a tab between, found {quoted(line)}")

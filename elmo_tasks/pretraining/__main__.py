@@ -29,9 +29,10 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, remove_parts, split_files
-from elmo_tasks.pretraining.settings import Settings
+from elmo_tasks.pretraining.settings import Settings, expect
 from elmo_tasks.pretraining.train import Training
 from elmo_tasks.processor import has_instructions
+from elmo_tasks.runs.lock import owned
 from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 
 _MEGABYTE = 1_000_000
@@ -64,6 +65,7 @@ def _pack(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
     settings.check()
+    _check_call(options)
     max_bytes = None if options.split_mb is None else int(options.split_mb * _MEGABYTE)
     device = _device(options.device)
     if settings.precision == "bfloat16" and device.type == "cpu" and not has_instructions("bfloat16"):
@@ -71,16 +73,32 @@ def _train(options: argparse.Namespace) -> None:
         raise UserError(f"--precision bfloat16: {reason}; give --precision float32")
     keep_large_blocks()
     keep_few_products()
-    training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
-    seconds = math.inf if options.minutes is None else 60 * options.minutes
-    score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
-    done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
-    bilm = options.out / "bilm"
-    if max_bytes is not None:
-        split_files(bilm, max_bytes)
-    elif bilm.is_dir():
-        remove_parts(bilm)  # of an earlier call
+    with owned(options.out / "training.lock", wait=False, remedy="let it end, or choose another --out"):
+        training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
+        seconds = math.inf if options.minutes is None else 60 * options.minutes
+        score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
+        done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
+        bilm = options.out / "bilm"
+        if max_bytes is not None:
+            split_files(bilm, max_bytes)
+        elif bilm.is_dir():
+            remove_parts(bilm)  # of an earlier call
     print("the budget is spent" if done else "the time is over; the same command resumes", flush=True)
+
+
+def _check_call(options: argparse.Namespace) -> None:
+    """See that the options that change no weight are in range.
+
+    Raises:
+        UserError: naming the option, what it must be and what was found.
+    """
+    least = {"log_every": 1, "score_every": 0, "split_mb": 0.03}
+    for name, bound in least.items():
+        value = getattr(options, name)
+        expect(value is None or value >= bound, name, f"at least {bound}", value)
+    for name in ("minutes", "save_minutes"):
+        value = getattr(options, name)
+        expect(value is None or value > 0, name, "above 0", value)
 
 
 def _export(options: argparse.Namespace) -> None:

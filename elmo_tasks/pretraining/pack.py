@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.data.corpus import LmVocabulary, read_sentences
+from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import MAX_JSON_BYTES, parse_json, read_bytes, write_bytes
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
@@ -84,10 +85,12 @@ def write_pack(folder: Path, paths: Mapping[str, Sequence[Path]], tokens_a_file:
         tokens_a_file: bound of the ids in one file.
 
     Raises:
-        UserError: if a text cannot be read, a split has no sentence, or the folder has a pack or cannot be written.
+        UserError: if a text cannot be read or is in both splits, a split has no sentence, or the folder has a pack or
+            cannot be written.
     """
     if (folder / HEADER).exists():
         raise UserError(f"{folder / HEADER}: there is a pack already; choose another folder")
+    refuse_leaks(paths)
     provisional: dict[str, int] = {BEGIN_SENTENCE: BEGIN, END_SENTENCE: END}
     encoded = {split: [_encode(read_sentences(path), provisional) for path in paths[split]] for split in SPLITS}
     for split in SPLITS:

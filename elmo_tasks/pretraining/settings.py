@@ -70,17 +70,17 @@ class Settings:
         """
         choices = {"size": tuple(SIZES), "schedule": SCHEDULES, "precision": ("bfloat16", "float32")}
         for name, allowed in choices.items():
-            _expect(getattr(self, name) in allowed, name, f"one of {', '.join(allowed)}", getattr(self, name))
+            expect(getattr(self, name) in allowed, name, f"one of {', '.join(allowed)}", getattr(self, name))
         for name in ("rows", "window", "min_count"):
-            _expect(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
-        _expect(self.vocabulary > 3, "vocabulary", "more than the three marks", self.vocabulary)
+            expect(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        expect(self.vocabulary > 3, "vocabulary", "more than the three marks", self.vocabulary)
         for name in ("samples", "warm_up"):
-            _expect(getattr(self, name) >= 0, name, "at least 0", getattr(self, name))
+            expect(getattr(self, name) >= 0, name, "at least 0", getattr(self, name))
         for name in ("dropout", "forget"):
-            _expect(0 <= getattr(self, name) < 1, name, "from 0 to below 1", getattr(self, name))
+            expect(0 <= getattr(self, name) < 1, name, "from 0 to below 1", getattr(self, name))
         for name in ("rate", "grad_norm", "epochs", "budget_minutes"):
             value = getattr(self, name)
-            _expect(value is None or value > 0, name, "above 0", value)
+            expect(value is None or value > 0, name, "above 0", value)
         if (self.epochs is None) == (self.budget_minutes is None):
             raise UserError("give the budget over which the learning rate falls: either --epochs or --budget-minutes")
 
@@ -101,6 +101,11 @@ def check_same(ours: Mapping[str, Any], saved: Mapping[str, Any], where: str) ->
             raise UserError(f"{where}: the state of another training: {difference}; choose another --out")
 
 
-def _expect(holds: bool, name: str, expected: str, found: object) -> None:
+def expect(holds: bool, name: str, expected: str, found: object) -> None:
+    """See that an option is what it must be.
+
+    Raises:
+        UserError: naming the option, what it must be and what was found.
+    """
     if not holds:
         raise UserError(f"--{name.replace('_', '-')} must be {expected}, found {found}")

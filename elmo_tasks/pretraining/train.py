@@ -109,6 +109,9 @@ class Training:
         Raises:
             UserError: if the loss is no longer finite; the state on disk is one from before.
         """
+        if self.progress >= 1:  # a training that has ended is called again
+            export(self.model, self.vocabulary, self.out / "bilm")
+            return True
         began = saved = logged = time.monotonic()
         reserve = min(0.2 * seconds, 30.0)
         spent_before, first = self.seconds, self.step.updates

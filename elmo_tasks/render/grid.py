@@ -42,7 +42,9 @@ def markdown(grid: Grid) -> str:
 
 def markdown_text(text: str) -> str:
     """Any text on one line, escaped so that Markdown shows it literally: no tag, link, emphasis, formula or column."""
-    text = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", one_line(text))  # elsewhere these three are themselves: p < 0.05
+    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
+    text = re.sub(r"^>", "&gt;", text)
     text = re.sub(r"[\\`*~$|]", r"\\\g<0>", text)
     text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)  # within a word it is no emphasis
     text = text.replace("](", r"]\(")

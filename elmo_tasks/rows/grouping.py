@@ -83,8 +83,16 @@ class Group:
     def scores(self, split: Split, name: str) -> list[float]:
         """One score of each seed; empty if a seed has none on this split, or if the test sets differ."""
         found = [row.scores[split][name] for row in self.rows if split in row.scores]
-        same_data = len({data_digests(row, split) for row in self.rows}) == 1
-        return found if len(found) == len(self.rows) and same_data else []
+        return [] if self.why_unscored(split) else found
+
+    def why_unscored(self, split: Split) -> str:
+        """Why scores of some seeds make no mean; empty if they do, or if no seed has a score."""
+        scored = [row for row in self.rows if split in row.scores]
+        if 0 < len(scored) < len(self.rows):
+            return f"{len(scored)} of {len(self.rows)} seeds have a score"
+        if len({data_digests(row, split) for row in scored}) > 1:
+            return "the seeds were scored on different files"
+        return ""
 
 
 def groups(rows: Iterable[Row]) -> list[Group]:

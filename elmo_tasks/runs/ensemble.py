@@ -152,7 +152,8 @@ def gather(
             data = build_data(cfg)
             data.read()
             data.fitted = read_fitted(data.reader, folder / FITTED)
-            own = data.use_layers(build_store(cfg, encoder), splits)
+            carried = cfg["bilm"]["state"] == "carry"  # dev is read after train, as by the members
+            own = data.use_layers(build_store(cfg, encoder), ("train", *splits) if carried else splits)
             filled = Filled(filled.computed + own.computed, max(filled.read, own.read))
             read[vocabulary] = data
         data = read[vocabulary]

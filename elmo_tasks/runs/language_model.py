@@ -18,6 +18,8 @@ from elmo_tasks.assembly import (
 )
 from elmo_tasks.assembly.encoder import bilm_options
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.configuration.resolvers import SHARDS
+from elmo_tasks.data.windows import PADDED_CHARACTERS
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.progress import say
@@ -44,6 +46,30 @@ def is_all(batches: float) -> bool:
     return isinstance(batches, float) and batches == 1
 
 
+def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
+    """See that no setting is given that the training of a language model would not follow.
+
+    Raises:
+        UserError: naming the first one.
+    """
+    path, fraction, limit = cfg["bilm"]["path"], cfg["data"]["fraction"], cfg["trainer"]["limit_val_batches"]
+    if (found := cfg["elmo"]["placement"]) != "none":
+        raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
+    if path is not None:
+        raise UserError(f"bilm.path={path} is not read by task=lm; to start from its weights set task.lm.init={path}")
+    if fraction != 1 and cfg["task"]["lm"]["text"] == SHARDS:
+        raise UserError(f"data.fraction={fraction:g} is for the items of a task; choose files with task.lm.train")
+    if not is_all(limit) and not isinstance(limit, int):
+        expected = "1.0 (all batches) or a whole number of at least 1"
+        raise UserError(f"trainer.limit_val_batches must be {expected} with task=lm, found {limit}")
+    widest = max(width for width, _ in bilm_options(cfg["bilm"]).filters)
+    if widest > PADDED_CHARACTERS:
+        raise UserError(
+            f"bilm.options.char_cnn.filters: a filter of {widest} characters; training pads words for filters of at "
+            f"most {PADDED_CHARACTERS}"
+        )
+
+
 class LanguageModelRun:
     """See :class:`elmo_tasks.runs.kinds.Kind`."""
 
@@ -51,15 +77,7 @@ class LanguageModelRun:
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
-        bilm_options(cfg["bilm"])  # or there is nothing to train
-        if cfg["elmo"]["placement"] != "none":
-            found = cfg["elmo"]["placement"]
-            raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
-        if not is_all(limit := cfg["trainer"]["limit_val_batches"]) and not isinstance(limit, int):
-            raise UserError(
-                "trainer.limit_val_batches must be 1.0 (all batches) or a whole number of at least 1 with task=lm, "
-                f"found {limit}"
-            )
+        refuse_other_tasks_settings(cfg)
         self.processes = share_batch(cfg, cfg["task"]["data"]["batch_size"])
         self.cfg, self.seed, self.rank = cfg, cfg["seed"], self.processes.rank
         self.n_epochs = required_epochs(cfg)
@@ -148,14 +166,21 @@ class LanguageModelRun:
             name=self.cfg["task"]["lm"]["init"], digest=self.initial.digest, softmax=softmax
         )
 
-    def _about(self, done: Fit, exported: kinds.Exported) -> kinds.LanguageModelRecord:
+    def _before(self, done: Fit) -> dict[str, float] | None:
+        """Scores of the initial weights, if they are on the same text and in the same precision as the last ones."""
+        trainer = self.cfg["trainer"]
+        if not is_all(trainer["limit_val_batches"]) or trainer["precision"] != "32-true":
+            return None
         before = [point.dev for point in done.training.curve if point.epoch <= self._softmax_epochs]
+        return before[-1] if before else None
+
+    def _about(self, done: Fit, exported: kinds.Exported) -> kinds.LanguageModelRecord:
         return kinds.LanguageModelRecord(
             text=self.cfg["task"]["lm"]["text"],
             positions={"train": self.data.n_positions, "dev": self.data.n_heldout},
             vocabulary=len(self.data.vocabulary),
             unknown=round(self.data.unknown, 4),
             initial=self.inputs.initial,
-            before=before[-1] if before else None,
+            before=self._before(done),
             exported=exported,
         )

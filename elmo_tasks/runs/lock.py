@@ -21,7 +21,7 @@ _PAUSE = 1.0  # seconds between two tries
 
 
 @contextmanager
-def owned(path: Path, *, wait: bool) -> Iterator[None]:
+def owned(path: Path, *, wait: bool, remedy: str = "if_running=wait waits until that has ended") -> Iterator[None]:
     """Hold the lock of a run.
 
     The lock is a POSIX one: the kernel (or the server of the network file system) releases it when the process ends,
@@ -30,6 +30,7 @@ def owned(path: Path, *, wait: bool) -> Iterator[None]:
     Args:
         path: of the lock's file.
         wait: for the present owner to end; else its run is an error.
+        remedy: what the error says can be done.
 
     Raises:
         UserError: if another process holds the lock, saying which, on which machine and since when; or if the file
@@ -44,7 +45,7 @@ def owned(path: Path, *, wait: bool) -> Iterator[None]:
             continue
         owner = _owner(path)
         if not wait:
-            raise UserError(f"{path.stem}: this run belongs to {owner}; if_running=wait waits until that has ended")
+            raise UserError(f"{path.stem}: this run belongs to {owner}; {remedy}")
         if not announced:
             print(f"{path.stem}: waiting for {owner}", flush=True)
             announced = True

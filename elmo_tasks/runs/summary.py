@@ -34,10 +34,12 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
     if row.ensemble is not None:
         yield "ensemble of", f"seeds {', '.join(map(str, row.ensemble.seeds))}"
     if row.training is not None:
-        rising = "" if row.converged else ", still rising"
-        yield "best epoch", f"{row.training.best_epoch} of {row.training.epochs}{rising}"
-        if row.training.resumed_after:
-            yield "resumed", f"after {', '.join(map(str, row.training.resumed_after))} updates"
+        training = row.training
+        note = "" if row.converged else ", still rising"
+        note = note if training.best_epoch else ", the score before training"
+        yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
+        if training.resumed_after:
+            yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"
     if row.elmo is not None:
         yield from _elmo(row.elmo)
     if row.bilm is not None:

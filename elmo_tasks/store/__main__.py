@@ -63,6 +63,8 @@ def _list(found: list[Kept], root: Path) -> None:
 def _prune(found: list[Kept], encoders: tuple[str, ...], idle_days: float | None, yes: bool) -> None:
     if idle_days is not None and not idle_days >= 0:
         raise UserError(f"--idle-days must be a number of at least 0, found {idle_days:g}")
+    if "" in encoders:
+        raise UserError("--encoder must be the beginning of a digest, found nothing")
     chosen = removable(found, encoders=encoders, idle_days=idle_days)
     for kept in found:
         if kept.used:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import read_json
+from elmo_tasks.files import read_object
 from elmo_tasks.store.locks import last_used, nobody_uses
 from elmo_tasks.store.shard import VERSION, BadShardError, count_rows, verify_shard
 
@@ -54,7 +55,8 @@ def inventory(root: Path) -> list[Kept]:
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected the one that bilm.store.dir names (outputs/layers)")
     try:
-        found = [_kept(path.parent) for path in sorted(root.glob("*/about.json"))]
+        about = {path.parent: _about(path) for path in sorted(root.glob("*/about.json"))}
+        found = [_kept(folder, told) for folder, told in about.items() if told is not None]
     except OSError as error:
         raise UserError(f"{root}: the layer store cannot be read ({error.strerror})") from error
     return sorted(found, key=lambda kept: -kept.n_bytes)
@@ -113,20 +115,18 @@ def verify(kept: Kept) -> Iterator[tuple[Path, str]]:
             yield index, f"cannot be read ({error.strerror})"
 
 
-def _kept(folder: Path) -> Kept:
-    about = _about(folder / "about.json")
-    version = about.get("version")
+def _kept(folder: Path, about: dict[str, Any]) -> Kept:
     indexes = list(folder.glob("*.idx"))
     counts = [count_rows(index) for index in indexes]
     with nobody_uses(folder) as free:
         used = not free
     return Kept(
         folder=folder,
-        encoder=str(about.get("bilm", "?")),
+        encoder=about["bilm"],
         keep=str(about.get("keep", "?")),
         state=str(about.get("state", "-")),
         dtype=str(about.get("dtype", "?")),
-        version=version if isinstance(version, int) else 0,
+        version=about["version"],
         n_shards=len(indexes),
         n_keys=sum(n_keys for n_keys, _ in counts),
         n_rows=sum(n_rows for _, n_rows in counts),
@@ -136,9 +136,9 @@ def _kept(folder: Path) -> Kept:
     )
 
 
-def _about(path: Path) -> dict[str, object]:
+def _about(path: Path) -> dict[str, Any] | None:
+    """What a folder of shards says of itself; None if it is no such folder."""
     try:
-        about = read_json(path)
+        return read_object(path, {"bilm": str, "version": int})
     except UserError:
-        return {}
-    return about if isinstance(about, dict) else {}
+        return None

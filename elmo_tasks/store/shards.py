@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import read_json
+from elmo_tasks.files import read_json, write_text
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
 from elmo_tasks.store.locks import Lock, in_use
@@ -83,12 +83,16 @@ class Shards:
             if not self.folder.is_dir():
                 self._report_other_versions()
             self.folder.mkdir(parents=True, exist_ok=True)
-            about = self.folder / "about.json"
-            if not about.exists():
-                about.write_text(json.dumps(self.about, indent=1) + "\n", "utf-8")
+            self._describe()
         except OSError as error:
             raise self._unwritable(error) from error
         return text
+
+    def _describe(self) -> None:
+        """Write what the folder holds, unless it says so already."""
+        path, text = self.folder / "about.json", json.dumps(self.about, indent=1) + "\n"
+        if not path.exists() or path.read_text("utf-8", errors="replace") != text:
+            write_text(path, text, "set bilm.store.dir to another folder")
 
     def check_room(self, n_rows: int, limit_gb: float) -> str:
         """As :meth:`reserve`, without writing anything."""

@@ -32,6 +32,7 @@ def scores(rows: Rows) -> Section:
         others = [f"{split} {text}" for split in ("dev", "test") if (text := _others(group, split))]
         lines.append([*shown, str(len(group.rows)), names[0], dev, test, "; ".join(others), _training(group, rows)])
     notes = [f"{row.run_id}: left out, an older run of a setting and seed" for group in found for row in group.older]
+    notes += [f"{group.first.slug}: no mean on test, {why}" for group in found if (why := group.why_unscored("test"))]
     header = [*HEADER, "seeds", "metric", "dev", "test", "other scores", "training"]
     title = "Scores: mean ± standard deviation over seeds"
     return Section(Grid(title, header, lines, [*notes, *rows.notes()], [describe.tags(g.first) for g in found]))

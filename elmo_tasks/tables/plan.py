@@ -14,9 +14,6 @@ from elmo_tasks.tables.cells import Cell, find_cell
 from elmo_tasks.tables.digests import digest_bundled
 from elmo_tasks.tables.settings import Setting
 
-PROGRAM = ("python", "run.py") if (HOME / "run.py").is_file() else ("elmo-tasks", "run")
-"""The command that starts a run: in a clone, or with an installed package."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -51,8 +48,9 @@ class Job:
         return [*(["-m", *launcher] if launcher else []), *self.setting.overrides, which, *flags, *extra]
 
     def command(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> str:
-        """The command line, quoted for a shell."""
-        return shlex.join([*PROGRAM, *self.arguments(extra, launcher)])
+        """The command line, quoted for a shell in this folder."""
+        program = ("python", "run.py") if Path("run.py").absolute() == HOME / "run.py" else ("elmo-tasks", "run")
+        return shlex.join([*program, *self.arguments(extra, launcher)])
 
 
 def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:

@@ -157,4 +157,7 @@ class ScoreDev(pl.Callback):
 
 
 def _trained(module: pl.LightningModule) -> list[nn.Parameter]:
-    return [p for p in module.parameters() if p.requires_grad]
+    """The parameters of the optimizer, some of which may be frozen for some epochs, in the module's order."""
+    groups = [group for optimizer in module.trainer.optimizers for group in optimizer.param_groups]
+    trained = {id(p) for group in groups for p in group["params"]}
+    return [p for p in module.parameters() if id(p) in trained]

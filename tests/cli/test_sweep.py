@@ -47,6 +47,21 @@ def test_a_bad_cell_is_reported_and_the_others_run(tmp_path: Path) -> None:
     assert len([*(tmp_path / "outputs" / "rows").glob("*.json")]) == 1
 
 
+def test_a_plan_is_not_shown_as_a_score(tmp_path: Path) -> None:
+    done = elmo_tasks(tmp_path, "sweep", "task=ner", *SMALL, "seed=1,2", "plan=true")
+    assert done.returncode == 0, done.stderr
+    assert "2 runs so far, one after the other" in done.stdout
+    assert "dev │" not in done.stdout
+
+
+@pytest.mark.parametrize("preset", ["lambdas", "optuna"])
+def test_a_preset_of_several_runs_is_no_single_run(tmp_path: Path, preset: str) -> None:
+    done = elmo_tasks(tmp_path, "run", "task=ner", *SMALL, f"experiment={preset}")
+    sentence = f"error: experiment={preset} is a sweep over elmo.lambda; use elmo-tasks sweep, or python run.py -m\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+    assert not [*tmp_path.glob("outputs/rows/*")]
+
+
 @pytest.mark.slow
 def test_a_sweep_through_another_launcher_ends_with_the_same_table(tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="needs the extra sweep")

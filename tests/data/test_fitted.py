@@ -6,11 +6,11 @@ import torch
 
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.fitted import FittedData
-from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.ner import NerItem, NerReader
 from elmo_tasks.data.nsmc import NsmcReader
 from elmo_tasks.data.snli import SnliReader
 from elmo_tasks.data.squad import SquadReader
-from elmo_tasks.data.srl import SrlReader
+from elmo_tasks.data.srl import SrlItem, SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import UNKNOWN, Vocabulary, WordVectors
@@ -142,7 +142,6 @@ def test_a_users_input_becomes_an_item(task, fields, texts):
         ("srl", {"tokens": "a b", "predicates": [2]}, r"predicates must be a list of whole numbers from 0 to 1"),
         ("srl", {"tokens": "a b", "predicates": [True]}, r"predicates must be"),
         ("srl", {"tokens": "a b", "predicates": None}, r"predicates must be"),
-        ("srl", {"tokens": "a b"}, "no predicate was found; name the places"),
         ("coref", {"sentences": []}, "sentences must be a list of one or more"),
         ("coref", {"sentences": ["a", 1]}, "sentence 1 must be a text or a list of tokens, found 1"),
         ("coref", {"sentences": ["a"], "speakers": ["x", "y"]}, "speakers must be a list of 1 names"),
@@ -152,6 +151,16 @@ def test_a_users_input_becomes_an_item(task, fields, texts):
 def test_bad_input_is_refused_by_its_name(task, fields, message):
     with pytest.raises(UserError, match=f"^input 1.*{message}"):
         READERS[task].from_json(fields, "input 1")
+
+
+def test_a_training_set_with_nothing_to_find_is_refused():
+    with pytest.raises(
+        UserError, match=r"^the training set has no entity: every tag is O; expected some such as B-PER$"
+    ):
+        NerReader().fit([NerItem(["Ann", "left"], [])])
+    alone = SrlItem(["Ann", "left"], {"number": 0, "predicates": [1], "lemmas": ["leave"], "tags": [["O", "B-V"]]})
+    with pytest.raises(UserError, match=r"^the training set has no argument of a predicate; expected some such as"):
+        SrlReader(max_training_tokens=100).fit([alone])
 
 
 def test_verbs_are_words_that_are_predicates_more_often_than_not_or_those_that_are_named():

@@ -124,6 +124,26 @@ def test_each_split_is_read_from_its_own_file(files, tmp_path):
     assert [source.read(reader, split)[0].tokens for split in ("train", "dev", "test")] == [["a"], ["b"], ["c"]]
 
 
+def test_a_folder_that_is_not_there_is_named(files, tmp_path):
+    with pytest.raises(UserError, match=r"^data\.root=.*/elsewhere: no such folder$"):
+        Files(str(tmp_path / "elsewhere"), files)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+@pytest.mark.parametrize("name", ["a", "link"])
+def test_a_file_of_train_is_in_no_other_split(files, tmp_path, split, name):
+    (tmp_path / "link").symlink_to("a")
+    with pytest.raises(UserError, match=rf"/{name} is in both train and {split}; expected files of its own for each$"):
+        Files(str(tmp_path), files | {split: name})
+
+
+def test_held_out_text_is_not_in_the_training_text(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("some text\n")
+    with pytest.raises(UserError, match=r"/b\.txt is in both train and dev; expected files of its own for each$"):
+        TextFiles(root=str(tmp_path), train="*.txt", heldout="b.txt")
+
+
 def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tmp_path):
     first = Files(str(tmp_path), files).digest
     assert Files(str(tmp_path), files).digest == first
@@ -142,7 +162,7 @@ def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
                 (tmp_path / folder).mkdir(exist_ok=True)
                 (tmp_path / folder / name).write_text(f"(3 {name})\n")
         found.append(Files(str(tmp_path), folders).digest)
-        if dev is not None and len(dev) > 1:
+        if dev not in ("d", None, train):
             text = TextFiles(root=str(tmp_path), train=f"{folders['train']}/*", heldout=f"{folders['dev']}/*")
             assert text.digest == found[-1]
     # (abc, d) and (abcd, none) read the same files in the same order: task.dev_share, which the latter needs, differs

@@ -122,6 +122,12 @@ def test_each_layer_reads_what_the_one_before_wrote_last_first(shake, n_layers):
     assert torch.equal(out[0], written[-1] if n_layers % 2 else written[-1].flip(0))
 
 
+@LAYERS
+def test_no_texts_are_no_output(n_layers):
+    model = AlternatingLSTM(3, 4, n_layers, dropout=0.5)
+    assert model(torch.zeros(0, 5, 3), torch.ones(0, 5, dtype=torch.bool)).shape == (0, 5, 4)
+
+
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_the_first_layer_sees_no_word_to_the_right_and_two_layers_see_all(shake, n_layers):
     model = shake(AlternatingLSTM(3, 4, n_layers, dropout=0.0))

@@ -49,6 +49,30 @@ def test_json_lines_go_in_and_come_out(finished: Finished, tmp_path: Path, capsy
     assert all(len(one["tags"]) == len(one["tokens"]) for one in found)
 
 
+def test_an_item_keeps_its_name(finished: Finished, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "doc-7", "tokens": "Anna sings ."}\n'))
+    main(["predict", str(finished("ner")), "--jsonl", "--json"])
+    assert json.loads(capsys.readouterr().out)["id"] == "doc-7"
+
+
+def test_empty_lines_are_skipped(finished: Finished, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\nAnna sings .\n \nPaul too .\n\n"))
+    main(["predict", str(finished("ner"))])
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 2
+    assert not shown.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["The end\n", "The end\nAnna sings in Rome .\nRome\n"])
+def test_a_sentence_without_a_predicate_has_no_frame(finished: Finished, monkeypatch, capsys, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    main(["predict", str(finished("srl")), "--json"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [" ".join(one["tokens"]) for one in found] == text.splitlines()
+    assert found[0]["frames"] == []
+
+
 def test_standard_input_is_read_and_tokens_can_be_given(finished: Finished, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("A do-it-yourself film .\n"))
     main(["predict", str(finished("sst5")), "--tokenized", "--json"])
@@ -59,7 +83,7 @@ def test_standard_input_is_read_and_tokens_can_be_given(finished: Finished, monk
 
 def test_a_bad_line_is_named(finished: Finished, tmp_path: Path, capsys) -> None:
     text = tmp_path / "text.txt"
-    text.write_text("Anna sings .\n\nPaul too .\n")
+    text.write_text(f"Anna sings .\n{'x' * 1001}\nPaul too .\n")
     with pytest.raises(SystemExit, match=rf"^error: {text}:2: tokens"):
         main(["predict", str(finished("ner")), "--text", str(text)])
     assert not capsys.readouterr().out

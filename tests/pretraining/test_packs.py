@@ -75,6 +75,13 @@ def test_ids_that_16_bits_cannot_hold_come_back(folder, monkeypatch):
     assert found == expected
 
 
+def test_the_held_out_text_is_no_training_text(folder):
+    files = sorted(folder.glob("*.txt"))
+    with pytest.raises(UserError, match=r"/heldout\.txt is in both train and heldout; expected files of its own"):
+        write_pack(folder / "pack", {"train": files, "heldout": [folder / "heldout.txt"]})
+    assert not (folder / "pack").exists()
+
+
 def test_the_vocabulary_is_that_of_the_text(folder, pack):
     for size, min_count in ((30, 2), (1000, 1), (1000, 18)):
         data = text_data(folder, vocabulary_size=size, min_count=min_count)

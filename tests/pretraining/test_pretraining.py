@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,11 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
         (["--budget-minutes", "3"], "either --epochs or --budget-minutes"),
         (["--rows", "3000"], "but a window takes 15,000"),
         (["--pack", "nowhere"], "pack.json: cannot be read"),
+        (["--log-every", "0"], "--log-every must be at least 1, found 0"),
+        (["--score-every", "-1"], "--score-every must be at least 0, found -1"),
+        (["--split-mb", "0"], "--split-mb must be at least 0.03, found 0.0"),
+        (["--minutes", "-1"], "--minutes must be above 0, found -1.0"),
+        (["--save-minutes", "nan"], "--save-minutes must be above 0, found nan"),
         (["--device", "cuda"], "there is no GPU that PyTorch can use"),
     ],
 )
@@ -180,6 +187,30 @@ def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypat
     assert sentence.err.startswith("--precision bfloat16: this processor has no instructions for it, and would be many")
     assert sentence.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_training_that_has_ended_does_no_further_update(flags, capsys, tmp_path):
+    assert run(capsys, "train", *flags)[0] == 0
+    before = (tmp_path / "out" / INDEX).read_bytes()
+    weights = BiLM.load(tmp_path / "out" / "bilm").digest
+    (tmp_path / "out" / "bilm" / "weights.hdf5").unlink()
+    assert run(capsys, "train", *flags)[0] == 0
+    assert (tmp_path / "out" / INDEX).read_bytes() == before
+    assert BiLM.load(tmp_path / "out" / "bilm").digest == weights
+
+
+def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):
+    owner = "import sys; from pathlib import Path; from elmo_tasks.runs.lock import owned\n"
+    owner += "with owned(Path(sys.argv[1]), wait=False): print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", owner, str(tmp_path / "out" / "training.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        status, sentence = run(capsys, "train", *flags)
+        process.communicate()
+    assert status == 1
+    assert sentence.err.startswith(f"training: this run belongs to process {process.pid} on ")
+    assert sentence.err.endswith("; let it end, or choose another --out\n")
+    assert run(capsys, "train", *flags)[0] == 0
 
 
 def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path):

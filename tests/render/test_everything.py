@@ -31,8 +31,23 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds(make_row: MakeRow, c
 
 
 def test_a_score_that_some_seeds_lack_is_left_open(make_row: MakeRow, collect: Collect) -> None:
-    (line,) = lines("scores", collect(make_row(1, 80.0, test=70.0), make_row(2, 82.0)))
+    rows = collect(make_row(1, 80.0, test=70.0), make_row(2, 82.0))
+    (line,) = lines("scores", rows)
     assert line[8:10] == ["81.00 ± 1.41", "-"]
+    assert any(
+        note.endswith(": no mean on test, 1 of 2 seeds have a score") for note in PARTS["scores"](rows).grid.notes
+    )
+
+
+def test_scores_on_different_test_files_are_not_averaged(make_row: MakeRow, collect: Collect) -> None:
+    tested = [make_row(seed, 80.0, test=70.0, changes={"data.test_digest": f"{seed}" * 8}) for seed in (1, 2)]
+    rows = collect(*tested)
+    (line,) = lines("scores", rows)
+    assert line[8:10] == ["80.00 ± 0.00", "-"]
+    assert any(
+        note.endswith(": no mean on test, the seeds were scored on different files")
+        for note in PARTS["scores"](rows).grid.notes
+    )
 
 
 def test_all_reported_scores_of_a_metric_stand_side_by_side(make_row: MakeRow, collect: Collect) -> None:

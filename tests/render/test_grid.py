@@ -144,7 +144,11 @@ def test_html_shows_what_was_given_and_has_no_tag_from_it() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("<script>alert(1)</script> & more", "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more"),
+        ("<script>alert(1)</script> & more", "&lt;script>alert(1)&lt;/script> & more"),
+        ("a < b > c <0.05 <= 1", "a < b > c <0.05 <= 1"),
+        ("<!-- a --> <?b?> <http://c> <d@e.f>", "&lt;!-- a --> &lt;?b?> &lt;http://c> &lt;d@e.f>"),
+        ("&lt;b> &#60;b> &#x3C;", "&amp;lt;b> &amp;#60;b> &amp;#x3C;"),
+        ("> a quotation", "&gt; a quotation"),
         ("a | b", r"a \| b"),
         ("[click](javascript:x)", r"[click]\(javascript:x)"),
         ("![x](http://y)", r"![x]\(http://y)"),

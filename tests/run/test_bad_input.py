@@ -30,9 +30,14 @@ REPO = Path(__file__).parents[2]
         ("bilm.state=cary", r"bilm\.state must be one of reset, carry, warm"),
         ("bilm.path=/no/such", r"bilm\.path=/no/such: no such folder"),
         ("data.fraction=0", r"data\.fraction must be a number above 0 and at most 1, found 0"),
-        ("data.root=/no/such", r"data\.root=/no/such: no such folder"),
+        ("data.root=/no/such", r"data\.root=/no/such is not for data=sample; use data=local data\.root=/no/such$"),
         ("data.root=null", r"data\.root is not set"),
         ("data=local", r"data\.root is not set; add data\.root="),
+        (
+            "task.files.dev=sst/train.txt",
+            r"sst/train\.txt is in both train and dev; expected files of its own for each$",
+        ),
+        ("task.files.test=sst/dev.txt", r"sst/dev\.txt is in both dev and test"),
         ("task.files.dev=sst/devel.txt", r"sst/devel\.txt: no such file; .*task\.files\.dev"),
         ("words.path=/no/such", r"words\.path=/no/such: no such file"),
         ("seed=-1", r"seed must be a whole number from 0 to 4,294,967,295, found -1"),
@@ -237,7 +242,7 @@ def test_the_held_out_text_of_a_bilm_has_no_shares(composed: Any, limit: str) ->
 def test_a_training_shard_that_is_a_folder_is_named(composed: Any, tmp_path: Path) -> None:
     (tmp_path / "train.txt").mkdir()
     (tmp_path / "heldout.txt").write_text("a b\n")
-    text = [f"data.root={tmp_path}", "task.lm.train=train.txt", "task.lm.heldout=heldout.txt"]
+    text = ["data=local", f"data.root={tmp_path}", "task.lm.train=train.txt", "task.lm.heldout=heldout.txt"]
     with pytest.raises(UserError, match=r"/train\.txt: cannot be read \(it is not a regular file\)$"):
         train.run(composed("task=lm", *text))
 

@@ -189,6 +189,16 @@ def test_the_row_counts_the_layers_that_any_member_had_to_compute(
     assert row["layers"]["computed"] > 0
 
 
+def test_a_state_that_is_carried_comes_from_the_text_that_the_members_read_before(
+    composed: Any, tmp_path: Path, finish: Finish
+) -> None:
+    carried = (*SNLI, "bilm.state=carry", "data.fraction=1.0", "trainer.max_epochs=1")
+    finish(*carried)
+    train.run(composed(*carried, "ensemble=[1,2]"))
+    (row,) = [row for row in load(tmp_path / "outputs" / "rows") if row["kind"] == "ensemble"]
+    assert row["layers"]["computed"] == 0
+
+
 @pytest.mark.parametrize("fraction", [0.1, 1])
 def test_words_of_the_test_set_have_their_vectors(composed: Any, finish: Finish, fraction: float) -> None:
     """Members of a share have a vocabulary each, those of the whole training set one together."""

@@ -1,6 +1,7 @@
 """``task=lm task.lm.init=... task.lm.text=...``: a biLM is fine-tuned on a task's text."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def test_the_text_of_sst5_is_whole_sentences_at_the_scale_of_the_paper_too(compo
 
 
 def test_a_task_s_files_and_reader_can_be_changed(composed: Any, tmp_path: Path) -> None:
-    changes = "+task.lm.changes.ner={files: {dev: conll2003/eng.testb}}"
+    changes = "+task.lm.changes.ner={files: {dev: conll2003/eng.testb, test: null}}"
     lm, other = (build_lm_data(validate(composed(*SIZES, "task.lm.text=ner", *more)), None) for more in ([], [changes]))
     assert isinstance(lm.text, TaskText)
     assert isinstance(other.text, TaskText)
@@ -86,6 +87,29 @@ def test_a_new_softmax_is_trained_alone_and_then_both(small: Any, tmp_path: Path
     assert row["language_model"]["initial"]["softmax"] == "new"
     tuned = BiLM.load(row["language_model"]["exported"]["folder"])
     assert row["language_model"]["exported"]["digest"] == tuned.digest != BiLM.load(tmp_path / "bilm").digest
+
+
+def test_a_score_on_a_part_of_the_text_is_not_called_the_one_before(small: Any, tmp_path: Path) -> None:
+    short = ("task.lm.softmax_epochs=0", "trainer.max_steps=1", "trainer.val_check_interval=1")
+    train.run(small("task.lm.text=sst5", *short, "trainer.limit_val_batches=1"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert row["training"]["curve"][0]["epoch"] == 0
+    assert row["language_model"]["before"] is None
+
+
+@pytest.mark.parametrize(("precision", "known"), [("32-true", True), ("bf16-mixed", False)])
+def test_a_score_in_other_precision_is_not_called_the_one_before(small: Any, precision: str, known: bool) -> None:
+    run = LanguageModelRun(validate(small("task.lm.text=sst5")))
+    run.cfg["trainer"]["precision"] = precision
+    done: Any = SimpleNamespace(training=SimpleNamespace(curve=[SimpleNamespace(epoch=0, dev={"perplexity": 9.0})]))
+    assert run._before(done) == ({"perplexity": 9.0} if known else None)
+
+
+def test_weights_are_averaged_over_both_parts_of_a_fine_tuning(small: Any, tmp_path: Path) -> None:
+    train.run(small("task.lm.text=sst5", "task.training.average=0.9"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert [point["epoch"] for point in row["training"]["curve"]] == [0, 1, 2]
+    assert row["training"]["curve"][2]["dev"] != row["training"]["curve"][1]["dev"]
 
 
 def test_the_bilm_stays_as_it_was_while_the_softmax_is_trained(small: Any, tmp_path: Path) -> None:
@@ -170,6 +194,12 @@ def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: i
         (["task.lm.text=ner", "task.data.batch_size=4000"], r"^the training text has .* or task\.lm\.text to more"),
         (["bilm.options.lstm.dim=11"], r"holds .*dim=12.* but the sizes to train .*dim=11.*may be larger"),
         (["test=true"], r"^test=true, but task=lm has no test set"),
+        (
+            ["bilm.path=DIR"],
+            r"^bilm\.path=DIR is not read by task=lm; to start from .* set task\.lm\.init=DIR$",
+        ),
+        (["data.fraction=0.5"], r"^data\.fraction=0\.5 is for the items of a task; choose files with task\.lm\.train$"),
+        (["bilm.options.char_cnn.filters=[[1,4],[8,4]]"], r"filters: a filter of 8 characters; .* of at most 7$"),
         (["task.data.window=0"], r"^task\.data\.window must be a whole number of at least 1, found 0"),
         (["task.model.forget=2"], r"^task\.model\.forget must be a number from 0 to 1, found 2"),
         (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),

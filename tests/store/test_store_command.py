@@ -93,6 +93,30 @@ def test_folders_of_another_version_can_go(stores, tmp_path):
     assert kept.folder == stores[0].shards.folder
 
 
+def test_a_folder_that_is_no_layer_store_is_left_alone(stores, tmp_path, capsys):
+    for name, content in (("mine", '{"name": "my data"}'), ("empty", ""), ("cut", '{"version": 3, "bi')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "about.json").write_text(content)
+    main(["prune", "--idle-days", "0", "--yes", "--dir", str(tmp_path)])
+    assert folders(tmp_path) == {tmp_path / name for name in ("mine", "empty", "cut")}
+
+
+@pytest.mark.parametrize("left", ["", '{"version"'])
+def test_a_description_that_a_full_disk_cut_is_written_again(stores, tmp_path, tiny_bilm, left):
+    about = stores[0].shards.folder / "about.json"
+    whole = about.read_text()
+    about.write_text(left)
+    assert stores[0].shards.folder not in {kept.folder for kept in inventory(tmp_path)}
+    LayerStore(tmp_path, tiny_bilm).fill([*SENTENCES, ["new"]])
+    assert about.read_text() == whole
+
+
+def test_an_encoder_without_a_name_is_refused(stores, tmp_path):
+    with pytest.raises(SystemExit, match=r"--encoder must be the beginning of a digest, found nothing"):
+        main(["prune", "--encoder", "", "--yes", "--dir", str(tmp_path)])
+    assert len(folders(tmp_path)) == 3
+
+
 def test_damage_that_opening_does_not_look_for_is_found(stores, tmp_path, tiny_bilm, capsys):
     [numbers] = stores[0].shards.folder.glob("*.bin")
     data, status = bytearray(numbers.read_bytes()), numbers.stat()

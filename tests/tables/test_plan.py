@@ -47,6 +47,12 @@ def test_an_empty_store_lacks_everything(tmp_path: Path, capsys: Any) -> None:
     ]
 
 
+def test_outside_a_clone_the_command_is_that_of_the_package(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, *_ = commands(tmp_path, TABLE, capsys=capsys)
+    assert first.startswith("elmo-tasks run data=local task=ner ")
+
+
 @pytest.mark.parametrize("what", ["--missing", "--run", "seeds=2"])
 def test_a_task_that_no_table_has_is_refused(tmp_path: Path, what: str) -> None:
     request = read_request([f"rows={tmp_path}", "tasks=snli", what])

@@ -91,9 +91,16 @@ def test_a_run_composes_to_a_valid_configuration(command: Command) -> None:
 def test_a_run_on_the_sample_writes_a_row(command: Command, tmp_path: Path, tiny_bilm) -> None:
     """With a tiny biLM, a tenth of the sample and one epoch; of a sweep the first cell."""
     tiny_bilm.save(tmp_path / "bilm")
-    small = [f"paths.outputs={tmp_path}", f"bilm.path={tmp_path / 'bilm'}", "trainer.progress=false"]
+    overrides = [
+        *find_overrides(command),
+        f"paths.outputs={tmp_path}",
+        "trainer.progress=false",
+        "trainer.max_epochs=1",
+    ]
+    if "task=lm" not in overrides:
+        overrides += [f"bilm.path={tmp_path / 'bilm'}", "data.fraction=0.1"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", [*find_overrides(command), *small, "data.fraction=0.1", "trainer.max_epochs=1"])
+        cfg = compose("config", overrides)
     run_composed(cfg)
     assert len([*(tmp_path / "rows").glob("*.json")]) == 1
 

@@ -38,7 +38,7 @@ def tagger(composed: Any, tmp_path: Path) -> Any:
     def run(test: str | None, *overrides: str) -> dict[str, Any]:
         files = f"task.files={{train: eng.train, dev: eng.testa, test: {test or 'null'}}}"
         words = ["words=glove", f"words.path={tmp_path / 'vectors.txt'}", f"words.dim={DIM}"]
-        given = ["task=pos", "elmo.placement=none", f"data.root={data}", files, *words, "data.fraction=1"]
+        given = ["task=pos", "elmo.placement=none", "data=local", f"data.root={data}", files, *words, "data.fraction=1"]
         train.run(composed(*given, *([] if test is None else ["test=true"]), *overrides))
         (path,) = (tmp_path / "outputs" / "rows").glob("pos-*-s1-*.json")
         found: dict[str, Any] = json.loads(path.read_text())

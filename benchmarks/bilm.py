@@ -3,8 +3,8 @@
 TEXT has one tokenised sentence a line; without it, the bundled samples are read. The plain implementation is the usual
 one: batches of 32 sentences in file order, the character CNN on every position including padding, one convolution for
 each filter width, an LSTM that takes one step of one direction at a time. Weights are random, which costs the same as
-trained ones. Ours is the best of three passes; the plain one, which takes minutes for the larger sizes, is one pass. Set
-OMP_NUM_THREADS to the number of cores. Between runs, compare ratios rather than tokens a second.
+trained ones. Ours is the best of three passes; the plain one, which takes minutes for the larger sizes, is one pass.
+Set OMP_NUM_THREADS to the number of cores. Between runs, compare ratios rather than tokens a second.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
     if not sentences:
         raise UserError("embed: expected one sentence or more, found none")
     for number, sentence in enumerate(sentences, start=1):
-        if not sentence:
+        if len(sentence) == 0:
             raise UserError(f"embed: sentence {number} has no token")
     if isinstance(encoder, (str, Path)):
         encoder = BiLM.load(encoder)

@@ -94,7 +94,13 @@ def hydra_sentence(error: BaseException) -> str:
     if options and missing:
         group, _, name = str(missing).rpartition("/")
         return f"{group}={name}: no such choice; there are {', '.join(sorted(options))}"
+    override = getattr(error, "override", None)
+    if override is not None:
+        return f"{override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Ambiguous value for argument"):
+        given = lines[0].partition("'")[2].rstrip("'")
+        return f"{given}: several values make a sweep; use elmo-tasks sweep, or python run.py -m (a list is KEY=[A,B])"
     if lines[1:2] == ["Available options:"]:
         return f"{lines[0]}; there are {', '.join(lines[2:])}"
     return " ".join(lines[:2])

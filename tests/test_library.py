@@ -1,6 +1,8 @@
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +50,17 @@ def test_a_bundled_bilm_is_loaded_by_its_name() -> None:
 def test_anything_but_a_list_of_token_lists_is_refused(tiny_bilm: BiLM, sentences, message: str) -> None:
     with pytest.raises(UserError, match=message):
         embed(sentences, tiny_bilm)
+
+
+@pytest.mark.parametrize("sentence", [[1, 2], ["a", None], 3])
+def test_tokens_that_are_no_texts_are_refused(tiny_bilm: BiLM, sentence: Any) -> None:
+    with pytest.raises(UserError, match=r"^sentence 2: expected a list of tokens, each a text, found "):
+        embed([["a"], sentence], tiny_bilm)
+
+
+def test_a_sentence_may_be_an_array(tiny_bilm: BiLM) -> None:
+    sentences: Any = [np.array(["a", "b"])]
+    assert embed(sentences, tiny_bilm).mask.tolist() == [[True, True]]
 
 
 def test_the_bilm_itself_refuses_a_text(tiny_bilm: BiLM) -> None:

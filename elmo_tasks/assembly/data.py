@@ -60,18 +60,20 @@ def build_text(cfg: dict[str, Any]) -> LmText:
     lm = cfg["task"]["lm"]
     if lm["text"] == SHARDS:
         return TextFiles(root=text_root(cfg), train=lm["train"], heldout=lm["heldout"])
-    source = source_arguments(cfg, lm["source"], lm["text"])
+    source = source_arguments(cfg, lm["source"], lm["text"], files_key=f"+task.lm.changes.{lm['text']}.files")
     return TaskText(**source, fraction=cfg["data"]["fraction"], seed=cfg["seed"])
 
 
-def source_arguments(cfg: dict[str, Any], section: dict[str, Any], name: str) -> dict[str, Any]:
+def source_arguments(
+    cfg: dict[str, Any], section: dict[str, Any], name: str, files_key: str = "task.files"
+) -> dict[str, Any]:
     """The reader of a task and the source of its items, as keyword arguments."""
     root, hub = data_root(cfg), cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
     return {
         "reader": make(section["reader"]),
-        "source": Hub(**section["hub"]) if hub else Files(root, section["files"]),
+        "source": Hub(**section["hub"]) if hub else Files(root, section["files"], files_key),
         "dev_share": section["dev_share"],
     }
 

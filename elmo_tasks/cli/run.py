@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from elmo_tasks import interrupts
 from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
-from elmo_tasks.errors import UserError, hydra_sentence
+from elmo_tasks.errors import UserError, end_quietly, hydra_sentence
 from elmo_tasks.places import CONF
 
 
@@ -80,7 +80,10 @@ def start(arguments: list[str], program: str = __file__) -> None:
     if {"-h", "--help"} & set(arguments):
         from elmo_tasks.cli.keys import describe
 
-        print(describe(arguments))
+        try:
+            print(describe(arguments), flush=True)
+        except BrokenPipeError:
+            end_quietly()
         return
     interrupts.install()
     sys.argv = [program, *arguments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any
 
@@ -53,7 +54,7 @@ def find_class(key: str, target: str, packages: Sequence[str]) -> Any:
     try:
         found = resolve_name(target)
     except Exception as error:  # whatever importing it raises
-        raise UserError(f"{key}={target}: there is no such class") from error
+        raise UserError(f"{key}={target}: {_why(target)}") from error
     owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load
     module = str(getattr(owner, "__module__", ""))
     if not isinstance(owner, type) or not f"{module}.".startswith(
@@ -61,6 +62,20 @@ def find_class(key: str, target: str, packages: Sequence[str]) -> Any:
     ):
         raise UserError(f"{key}={target}: not a class of this package, and not one of torch.optim")
     return found
+
+
+def _why(target: str) -> str:
+    """Why a class cannot be imported: it is not there, or its module cannot be imported."""
+    module = target.rpartition(".")[0]
+    try:
+        import_module(module)
+    except Exception as error:  # whatever importing it raises
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if name is None or not f"{module}.".startswith(f"{name}."):
+            return f"its module cannot be imported ({type(error).__name__}: {error})"
+        if "." not in name:
+            return f"there is no package {name}; PYTHONPATH must have the folder that it is in"
+    return "there is no such class"
 
 
 def find_targets(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

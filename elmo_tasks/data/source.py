@@ -41,19 +41,21 @@ class Files:
         root: the folder.
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
             is an error only when the test set is to be scored. Splits may share a folder, not a file.
+        key: the name of ``files`` in the configuration, for messages.
     """
 
-    def __init__(self, root: str | None, files: Mapping[str, str | None]) -> None:
+    def __init__(self, root: str | None, files: Mapping[str, str | None], key: str = "task.files") -> None:
         if root is None:
             raise UserError("data.root is not set; add data.root=DIR to the command line")
         if not Path(root).is_dir():
             raise UserError(f"data.root={root}: no such folder")
         for split in SPLITS:
             if not isinstance(files.get(split), str | None) or files.get(split) == "":
-                raise UserError(f"task.files.{split} must be a path or pattern, or null, found {quoted(files[split])}")
+                raise UserError(f"{key}.{split} must be a path or pattern, or null, found {quoted(files[split])}")
         if files.get("train") is None:
-            raise UserError("task.files.train must be a path or pattern, found null")
-        found = {split: _find(Path(root), str(files[split]), split) for split in SPLITS if files.get(split) is not None}
+            raise UserError(f"{key}.train must be a path or pattern, found null")
+        named = [split for split in SPLITS if files.get(split) is not None]
+        found = {split: _find(Path(root), str(files[split]), split, key) for split in named}
         self.paths = {split: path for split, path in found.items() if path is not None}
         refuse_leaks({split: [path] for split, path in self.paths.items() if path.is_file()})
         contents = {split: _list_files(path) for split, path in self.paths.items()}
@@ -74,21 +76,19 @@ class Files:
         return items
 
 
-def _find(root: Path, pattern: str, split: str) -> Path | None:
+def _find(root: Path, pattern: str, split: str, key: str) -> Path | None:
     """The one file (or, for readers of folders, the one folder) that a path or pattern means."""
     if (root / pattern).exists():
         return root / pattern
     try:
         paths = [] if Path(pattern).is_absolute() else sorted(root.glob(pattern))
     except (ValueError, OSError, NotImplementedError) as error:
-        raise UserError(f"task.files.{split}={quoted(pattern)} is no path or pattern ({error})") from error
+        raise UserError(f"{key}.{split}={quoted(pattern)} is no path or pattern ({error})") from error
     if len(paths) > 1:
         names = shortened(" and ".join(path.name for path in paths), 100)
-        raise UserError(f"{root / pattern}: {names} match, but one is expected; set task.files.{split} to one of them")
+        raise UserError(f"{root / pattern}: {names} match, but one is expected; set {key}.{split} to one of them")
     if not paths and split != "test":
-        raise UserError(
-            f"{root / pattern}: no such file; set data.root, or task.files.{split} to its place below data.root"
-        )
+        raise UserError(f"{root / pattern}: no such file; set data.root, or {key}.{split} to its place below data.root")
     return paths[0] if paths else None
 
 

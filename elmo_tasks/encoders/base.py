@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 
 class Encoder(Protocol):
@@ -52,6 +52,8 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
                 f"sentence {number}: expected a list of tokens, found the text {sentence[:40]!r}; "
                 "text.split() is one way to make one"
             )
+        if not isinstance(sentence, Iterable) or not all(isinstance(token, str) for token in sentence):
+            raise UserError(f"sentence {number}: expected a list of tokens, each a text, found {quoted(sentence)}")
 
 
 def digest_weights(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

@@ -13,7 +13,7 @@ import torch
 
 from elmo_tasks.assembly import build_store, make
 from elmo_tasks.data.batching import item_lengths, make_batches
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.runs.saved import SavedRun, read_model
 from elmo_tasks.store.store import Store
@@ -138,6 +138,9 @@ class Predictor:
         return Evaluation(len(items), metric.compute(), metric.files() if isinstance(metric, Exportable) else {})
 
     def _item(self, fields: Mapping[str, Any], name: str) -> Any:
+        if not isinstance(fields, Mapping):
+            expected = f"a dictionary with {' and '.join(self.required_fields)}"
+            raise UserError(f"{name}: expected {expected}, found {quoted(fields)}")
         item = self.reader.from_json(fields, name)
         self._check_length(item, name)
         return item

@@ -25,7 +25,8 @@ from pathlib import Path
 
 import torch
 
-from elmo_tasks.errors import UserError
+from elmo_tasks import interrupts
+from elmo_tasks.errors import UserError, counted
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, remove_parts, split_files
@@ -41,6 +42,7 @@ _MEGABYTE = 1_000_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; bad input is one sentence and status 1."""
     options = _parser().parse_args(arguments)
+    interrupts.install()
     try:
         options.command(options)
     except torch.cuda.OutOfMemoryError as error:
@@ -77,12 +79,15 @@ def _train(options: argparse.Namespace) -> None:
         training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
         seconds = math.inf if options.minutes is None else 60 * options.minutes
         score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
-        done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
+        with interrupts.deferred():
+            done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
         bilm = options.out / "bilm"
         if max_bytes is not None:
             split_files(bilm, max_bytes)
         elif bilm.is_dir():
             remove_parts(bilm)  # of an earlier call
+    if interrupts.received() is not None and not done:
+        interrupts.end(f"saved after {counted(training.step.updates, 'update')}")
     print("the budget is spent" if done else "the time is over; the same command resumes", flush=True)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmo_tasks import interrupts
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
@@ -95,7 +96,7 @@ class Training:
         return self.seconds / (60 * (self.settings.budget_minutes or 1))
 
     def run(self, seconds: float, log_every: int, score_every: int, save_seconds: float) -> bool:
-        """Train until the budget is spent or the time is over; then save and export.
+        """Train until the budget is spent, the time is over or a signal has come; then save and export.
 
         Args:
             seconds: of this call; what is needed to save and export is left of it.
@@ -122,7 +123,7 @@ class Training:
             heap.after_step()
             self.seconds = spent_before + time.monotonic() - began
             done = self.step.updates
-            at_end = self.progress >= 1 or time.monotonic() - began > seconds - reserve
+            at_end = self._is_over(time.monotonic() - began > seconds - reserve)
             if at_end or done % log_every == 0:
                 self._log(time.monotonic() - logged)
                 logged = time.monotonic()
@@ -134,10 +135,15 @@ class Training:
             if at_end:
                 break
         if self.step.updates > first or not (self.out / INDEX).exists():
-            self._score()
+            if interrupts.received() is None:  # else there may be no time for it
+                self._score()
             self.save()
         export(self.model, self.vocabulary, self.out / "bilm")
         return self.progress >= 1
+
+    def _is_over(self, out_of_time: bool) -> bool:
+        """Whether this call ends: the budget is spent, the time is over, or a signal has come."""
+        return out_of_time or self.progress >= 1 or interrupts.received() is not None
 
     def save(self) -> None:
         """Write the state.

@@ -89,7 +89,7 @@ def gain_figure(pairs: Sequence[Pair]) -> Figure | None:
     for y, name in enumerate(axes.get_yticklabels()):
         name.set_gid(f"part-{y}-name")
     axes.set_ylim(len(pairs) - 0.4, -0.6)
-    axes.set_xlabel("score")
+    axes.set_xlabel("score (* not converged)" if any(pair.rising for pair in pairs) else "score")
     axes.margins(x=0.08)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(pairs) < 4 else -0.16), ncols=2)
     return figure
@@ -106,6 +106,6 @@ def _pair(axes: Axes, y: int, pair: Pair) -> None:
         bar = axes.errorbar(p.mean, y, xerr=error, label=label, markersize=5, capsize=2.5, **look)
         artists += bar.get_children()
     star = "*" if pair.rising else ""
-    artists.append(axes.annotate(f"{pair.elmo.mean - pair.baseline.mean:+.1f}{star}", (1.02, y), **_BESIDE))
+    artists.append(axes.annotate(f"{pair.gain:+.1f}{star}", (1.02, y), **_BESIDE))
     for n, artist in enumerate(artists):
         artist.set_gid(f"part-{y}-{n}")

@@ -56,6 +56,7 @@ class Pair:
         name: of the task.
         baseline: mean over seeds, without ELMo.
         elmo: the same with it.
+        gain: of the seeds that were compared, which may be fewer than those of the means.
         rising: whether one of them has not converged.
         tags: what a page's filters choose by.
     """
@@ -63,6 +64,7 @@ class Pair:
     name: str
     baseline: Point
     elmo: Point
+    gain: float
     rising: bool = False
     tags: dict[str, str] = field(default_factory=dict)
 

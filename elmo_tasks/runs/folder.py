@@ -26,6 +26,8 @@ from elmo_tasks.rows.schema import Row
 from elmo_tasks.training.checkpoint import STATE
 
 WEIGHTS, CONFIG, RUN, FITTED = "model.safetensors", "config.json", "run.json", "fitted.json"
+BILM = "bilm"
+"""The folder of a trained biLM, in that of its run."""
 PREDICTIONS = "predictions"
 
 

@@ -27,7 +27,7 @@ from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.fields import Kind, Split
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.fit import Fit, fit, required_epochs
-from elmo_tasks.runs.folder import WEIGHTS, RunFolder
+from elmo_tasks.runs.folder import BILM, WEIGHTS, RunFolder
 from elmo_tasks.runs.scoring import describe_layers, describe_metric
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
@@ -36,9 +36,6 @@ from elmo_tasks.training.memory import HeapTrimmer, keep_few_products
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
 from elmo_tasks.training.progress import ShowProgress
-
-BILM = "bilm"
-"""The folder of the trained biLM, in that of its run."""
 
 
 def is_all(batches: float) -> bool:

@@ -30,7 +30,7 @@ from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import check_object, read_json, read_object, sha256
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.runs.folder import CONFIG, FITTED, RUN, WEIGHTS
+from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.runs.inputs import words_digest
 from elmo_tasks.store.store import Store
 
@@ -97,6 +97,10 @@ def read_model(
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; expected that of a finished run")
+    if (folder / BILM).is_dir():
+        raise UserError(
+            f"{folder}: a training of a biLM, which predicts no items; bilm.path={folder / BILM} plugs it in"
+        )
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
     config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))

@@ -35,11 +35,14 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
         yield "ensemble of", f"seeds {', '.join(map(str, row.ensemble.seeds))}"
     if row.training is not None:
         training = row.training
-        note = "" if row.converged else ", still rising"
+        note = "" if row.converged or row.language_model is not None else ", not converged"
         note = note if training.best_epoch else ", the score before training"
         yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
         if training.resumed_after:
             yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"
+    if row.language_model is not None:
+        words = row.language_model
+        yield "vocabulary", f"{words.vocabulary:,} words; {words.unknown:.1%} of the training text is outside (<UNK>)"
     if row.elmo is not None:
         yield from _elmo(row.elmo)
     if row.bilm is not None:

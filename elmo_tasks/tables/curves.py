@@ -32,9 +32,10 @@ def make_pairs(measured: MeasuredTable) -> list[Pair]:
     pairs = []
     for line in measured.lines:
         over, of = measured.cells[line.label, gain.over], measured.cells[line.label, gain.of]
-        if measured.gain(line, gain) is not None:
-            rising = over.rising or of.rising
-            pairs.append(Pair(line.label, point(0, over.values.values()), point(0, of.values.values()), rising))
+        points = measured.comparison(line, gain.of, gain.over).difference
+        if measured.gain(line, gain) is not None and points is not None:
+            ends = point(0, over.values.values()), point(0, of.values.values())
+            pairs.append(Pair(line.label, *ends, points, over.rising or of.rising))
     return pairs
 
 

@@ -80,9 +80,11 @@ def perplexities(rows: Rows) -> Section:
         start = ["-", "-"]
         if text.initial is not None and before is not None:
             start = [text.initial.name, f"{before[row.metric.name]:.1f}"]
-        shown = [row.data.name, text.text, row.scale, describe.items(row), f"{text.vocabulary:,}", str(row.seed)]
+        words = [f"{text.vocabulary:,}", f"{text.unknown:.1%}"]
+        shown = [row.data.name, text.text, row.scale, describe.items(row), *words, str(row.seed)]
         lines.append([*shown, *start, *(f"{row.scores['dev'][name]:.1f}" for name in row.metric.reported)])
-    header = ["data", "text", "scale", "an epoch", "words", "seed", "from", "before", "after", "forward", "backward"]
+    header = ["data", "text", "scale", "an epoch", "words", "unknown", "seed"]
+    header += ["from", "before", "after", "forward", "backward"]
     title = "Language models: perplexity on held-out text, before and after training"
     return Section(Grid(title, header if lines else [], lines))
 

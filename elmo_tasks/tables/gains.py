@@ -127,6 +127,7 @@ def _pairs(found: list[Arms]) -> list[Pair]:
             ", ".join(name[k] for k in told),
             point(0, one.scores(one.baseline).values()),
             point(0, one.scores(one.elmo).values()),
+            one.comparison.difference or 0.0,
             one.rising,
             describe.shared_tags(one.elmo.first),
         )

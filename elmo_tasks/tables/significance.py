@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
+from elmo_tasks.errors import counted
+
 FEWEST = 3
 """Minimum number of seeds of a setting for a test."""
 
@@ -46,7 +48,7 @@ class Comparison:
     @property
     def seeds(self) -> str:
         """On which seeds the difference was taken; nothing if on all."""
-        return f" on the {self.n[0]} shared seeds" if self.partial else ""
+        return f" on the {counted(self.n[0], 'shared seed')}" if self.partial else ""
 
     def __str__(self) -> str:
         if self.difference is None:
@@ -65,17 +67,18 @@ def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
 
     A seed gives both settings the same order of batches, and with ``data.fraction`` the same items, so seeds that both
     have are compared in pairs (a t-test of their differences). With fewer than three of those it is Welch's test on all
-    seeds.
+    seeds; and where that lacks seeds too, the difference is that of the seeds that both have, if any.
     """
     if not a or not b:
         return Comparison(None, why="missing")
     shared = sorted(a.keys() & b.keys())
     paired = len(shared) >= FEWEST
-    left, right = ([a[s] for s in shared], [b[s] for s in shared]) if paired else (list(a.values()), list(b.values()))
+    on_shared = paired or (shared and min(len(a), len(b)) < FEWEST)
+    left, right = ([a[s] for s in shared], [b[s] for s in shared]) if on_shared else ([*a.values()], [*b.values()])
     base, n = statistics.fmean(right), (len(left), len(right))
     found = Comparison(statistics.fmean(left) - base, n=n, base=base, partial=n != (len(a), len(b)))
     if min(n) < FEWEST:
-        return replace(found, why=f"too few seeds for a test: {n[0]} and {n[1]}")
+        return replace(found, why=f"too few seeds for a test: {len(a)} and {len(b)}")
     if _no_spread(left, right, paired=paired):
         return replace(found, why="no spread over seeds to test against")
     result = stats.ttest_rel(left, right) if paired else stats.ttest_ind(left, right, equal_var=False)

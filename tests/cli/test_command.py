@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -115,6 +116,18 @@ def start_failing(monkeypatch: pytest.MonkeyPatch, failure: OSError) -> None:
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     run_command.start(["task=ner"])
+
+
+@pytest.mark.parametrize("override", ["seed=1,", "seed =2", "foo", "task.model.x=[1,2"])
+def test_an_override_that_cannot_be_read_is_shown(override: str) -> None:
+    expected = f"error: {override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"
+    with pytest.raises(SystemExit, match=rf"^{re.escape(expected)}$"):
+        main(["run", override])
+
+
+def test_several_values_are_a_sweep() -> None:
+    with pytest.raises(SystemExit, match=r"^error: seed=1,2: several values make a sweep; use elmo-tasks sweep, or"):
+        main(["run", "task=ner", "seed=1,2"])
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC])

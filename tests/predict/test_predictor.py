@@ -105,6 +105,18 @@ def test_a_bad_item_is_named_or_given_to_the_caller(finished: Finished) -> None:
     assert bad[2].startswith("item 3: expected the fields tokens")
 
 
+def test_an_item_that_is_no_dictionary_is_named(finished: Finished) -> None:
+    items: Any = ["Anna sings ."]
+    with pytest.raises(UserError, match=r"^item 1: expected a dictionary with tokens, found 'Anna sings \.'$"):
+        load_run(finished("ner")).predict(items)
+
+
+def test_the_training_of_a_bilm_predicts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bilm").mkdir()
+    with pytest.raises(UserError, match=r": a training of a biLM, which predicts no items; bilm\.path=.*plugs it in$"):
+        load_run(tmp_path)
+
+
 def test_an_item_that_is_too_long_is_named(finished: Finished) -> None:
     predictor = load_run(finished("ner"))
     with pytest.raises(UserError, match=r"^item 1: 20,000 tokens; this run reads at most 16,384 at a time$"):

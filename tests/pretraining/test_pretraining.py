@@ -1,11 +1,14 @@
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from attack.children import Child
 from omegaconf import OmegaConf
 
 from elmo_tasks.bilm import BiLM
@@ -19,6 +22,7 @@ from elmo_tasks.pretraining.evaluate import load
 from elmo_tasks.pretraining.pack import read_pack
 from elmo_tasks.pretraining.settings import SIZES, Settings
 from elmo_tasks.pretraining.state import INDEX, load_state
+from elmo_tasks.pretraining.stream import Stream
 from elmo_tasks.pretraining.train import Training
 
 CPU = torch.device("cpu")
@@ -197,6 +201,30 @@ def test_a_training_that_has_ended_does_no_further_update(flags, capsys, tmp_pat
     assert run(capsys, "train", *flags)[0] == 0
     assert (tmp_path / "out" / INDEX).read_bytes() == before
     assert BiLM.load(tmp_path / "out" / "bilm").digest == weights
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_state(flags, capsys, tmp_path, number):
+    def begin():
+        read = Stream.read
+
+        def interrupted(*arguments, **options):
+            for n, each in enumerate(read(*arguments, **options), start=1):
+                if n == 6:
+                    os.kill(os.getpid(), number)
+                yield each
+
+        Stream.read = interrupted
+        sys.exit(main(["train", *map(str, flags)]))
+
+    child = Child(begin, tmp_path / "log.txt", errors=tmp_path / "errors.txt")
+    assert child.wait(60) == 128 + number
+    sentence = f"{number.name}: saved after 6 updates; give the same command again to go on\n"
+    assert child.errors.read_text() == sentence
+    assert load_state(tmp_path / "out")[1]["updates"] == 6
+    status, sentence = run(capsys, "train", *flags)
+    assert status == 0
+    assert "resumed after 6 updates" in sentence.out
 
 
 def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):

@@ -199,8 +199,8 @@ def test_a_point_between_two_gaps_has_an_error_bar() -> None:
 
 def test_the_gain_chart_shows_both_scores_their_deviations_and_the_gain() -> None:
     pairs = [
-        Pair("SNLI", point(0, [50.0, 52.0]), point(0, [60.0, 64.0])),
-        Pair("NER", point(0, [80.0]), point(0, [79.0]), rising=True),
+        Pair("SNLI", point(0, [50.0, 52.0]), point(0, [60.0, 64.0]), 11.5),  # of fewer seeds than the means
+        Pair("NER", point(0, [80.0]), point(0, [79.0]), -1.0, rising=True),
     ]
     with style():
         figure = gain_figure(pairs)
@@ -209,7 +209,8 @@ def test_the_gain_chart_shows_both_scores_their_deviations_and_the_gain() -> Non
         texts = [text.get_text() for text in axes.texts]
         places = [tuple(map(float, one.lines[0].get_xydata()[0])) for one in axes.containers]
         bars = [one.lines[2][0].get_segments()[0] for one in axes.containers if one.has_xerr]
-    assert texts == ["+11.0", "-1.0*"]
+    assert texts == ["+11.5", "-1.0*"]
+    assert axes.get_xlabel() == "score (* not converged)"
     assert places == [(51.0, 0.0), (62.0, 0.0), (80.0, 1.0), (79.0, 1.0)]
     assert [tuple(segment[:, 0]) for segment in bars] == [
         pytest.approx((51 - 2**0.5, 51 + 2**0.5)),
@@ -219,7 +220,7 @@ def test_the_gain_chart_shows_both_scores_their_deviations_and_the_gain() -> Non
 
 
 def test_nothing_of_a_picture_is_cut_off() -> None:
-    pairs = [Pair("A name of some length", point(0, [50.0]), point(0, [60.0])) for _ in range(3)]
+    pairs = [Pair("A name of some length", point(0, [50.0]), point(0, [60.0]), 10.0) for _ in range(3)]
     with style():
         figure = gain_figure(pairs)
         assert figure is not None

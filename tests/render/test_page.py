@@ -128,7 +128,7 @@ def test_the_page_opens_with_the_chart_of_gains(whole: str) -> None:
 
 
 def test_sections_come_in_the_given_order_with_their_tables_and_figures(rows: Rows) -> None:
-    pair = Pair("NER", point(0, [50.0]), point(0, [60.0]))
+    pair = Pair("NER", point(0, [50.0]), point(0, [60.0]), 10.0)
     parts = [Section(Grid("Table <1>", ["a"], [["7.25"]])), Section(Grid("Figure 1"), pairs=(pair,))]
     text = page(parts, rows)
     headings = [re.sub("<[^>]+>", "", h) for h in re.findall(r"<h2>(.*?)</h2>", text)]
@@ -212,7 +212,7 @@ def test_filters_reach_tables_and_figures_and_a_click_sorts(rows: Rows, whole: s
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_filters_reach_the_rows_of_the_chart_of_gains(rows: Rows, tmp_path: Path) -> None:
     arms = point(0, [1.0, 2.0]), point(0, [3.0, 4.0])
-    pairs = tuple(Pair(task, *arms, tags={"task": task, "data": "local"}) for task in ("ner", "srl"))
+    pairs = tuple(Pair(task, *arms, 1.0, tags={"task": task, "data": "local"}) for task in ("ner", "srl"))
     path = tmp_path / "report.html"
     path.write_text(page([Section(Grid("T"), pairs=pairs)], rows), "utf-8")
     shown, _ = open_in_browser(path, "#task=ner&placement=both", tmp_path / "profile")

@@ -239,6 +239,33 @@ def test_the_held_out_text_of_a_bilm_has_no_shares(composed: Any, limit: str) ->
         train.run(composed("task=lm", f"trainer.limit_val_batches={limit}"))
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("import nosuchlib", "ModuleNotFoundError: No module named 'nosuchlib'"),
+        ("import elmo_tasks.nosuch", "ModuleNotFoundError: No module named 'elmo_tasks.nosuch'"),
+        ("def f(:", "SyntaxError: invalid syntax"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_error_within_a_module_of_ones_own_is_told(
+    composed: Any, tmp_path: Path, monkeypatch: Any, line: str, reason: str
+) -> None:
+    (tmp_path / "own_readers.py").write_text(f"{line}\nclass Mine: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ["task.reader._target_=own_readers.Mine", "packages=[own_readers]"]
+    with pytest.raises(UserError, match=rf"^task\.reader\._target_=.*: its module cannot be imported \({reason}"):
+        train.run(composed("task=ner", *own))
+    sys.modules.pop("own_readers", None)
+
+
+def test_a_package_that_is_not_on_the_path_is_told(composed: Any) -> None:
+    with pytest.raises(
+        UserError, match=r": there is no package nosuch; PYTHONPATH must have the folder that it is in$"
+    ):
+        train.run(composed("task=ner", "task.reader._target_=nosuch.Mine", "packages=[nosuch]"))
+
+
 def test_a_training_shard_that_is_a_folder_is_named(composed: Any, tmp_path: Path) -> None:
     (tmp_path / "train.txt").mkdir()
     (tmp_path / "heldout.txt").write_text("a b\n")

@@ -54,8 +54,10 @@ def test_a_gain_on_shared_seeds_is_explained_where_a_side_has_more(tmp_path: Pat
         write(NER, NONE, seed=seed, dev=70.0 + seed)
     for seed in (3, 4, 5):
         write(NER, seed=seed, dev=76.0 + seed)
-    grid = fill_gains(read_rows([tmp_path / "rows"])).grid
+    found = fill_gains(read_rows([tmp_path / "rows"]))
+    grid, (pair,) = found.grid, found.pairs
     shown = dict(zip(HEADER, grid.lines[0], strict=True))
+    assert f"{pair.gain:+.2f}" == shown["gain"]
     assert (shown["seeds"], shown["baseline"], shown["ELMo"], shown["gain"]) == (
         "5 and 3",
         "73.00 ± 1.58",

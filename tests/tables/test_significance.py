@@ -60,6 +60,15 @@ def test_a_difference_of_all_seeds_names_none() -> None:
     assert str(same) == "+3.00 on the 3 shared seeds (no spread over seeds to test against)"
 
 
+def test_where_no_test_is_possible_the_difference_is_that_of_the_shared_seeds() -> None:
+    found = compare({1: 38.0}, {1: 25.0, 2: 10.0, 3: 6.0})
+    assert (found.difference, found.base, found.n) == (13.0, 25.0, (1, 1))
+    assert str(found) == "+13.00 on the 1 shared seed (too few seeds for a test: 1 and 3)"
+    assert compare({4: 38.0}, {1: 25.0, 2: 10.0, 3: 7.0}).difference == 24.0  # nothing is shared
+    both = compare({1: 3.0, 7: 4.0, 8: 8.0}, {1: 1.0, 2: 0.0, 3: 2.0})  # enough on either side for Welch's test
+    assert (both.difference, both.n, both.partial) == (4.0, (3, 3), False)
+
+
 def test_the_paired_test_agrees_with_all_sign_flips() -> None:
     rng = np.random.default_rng(0)
     differences = rng.normal(0.5, 1, 12)

@@ -18,7 +18,7 @@ from elmo_tasks.tables.settings import distance
 from elmo_tasks.tables.significance import Comparison, compare, corrected
 
 HEADER = ["task", "data", "scale", "training items", "split", "seeds", "metric"]
-HEADER += ["baseline", "ELMo", "gain", "95 % CI", "p (Holm)", "training"]
+HEADER += ["setting", "baseline", "ELMo", "gain", "95 % CI", "p (Holm)", "training"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _line(arms: Arms, comparison: Comparison) -> list[str]:
     effect = f"{comparison.difference:+.2f}" if comparison.difference is not None else "-"
     sure = "-" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}"
     training = RISING if arms.rising else "converged"
-    return [*shown, row.metric.name, *sides, effect, sure, "-" if p is None else f"{p:.2g}", training]
+    return [*shown, row.metric.name, describe.elmo(row), *sides, effect, sure, "-" if p is None else f"{p:.2g}", training]
 
 
 def _pairs(found: list[Arms]) -> list[Pair]:

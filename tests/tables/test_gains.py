@@ -28,6 +28,7 @@ def test_the_setting_nearest_to_the_defaults_is_compared_with_its_baseline(tmp_p
         "split": "test",
         "seeds": "3",
         "metric": "f1",
+        "setting": "input, scalar, lambda 0.1",
         "baseline": "81.00 ± 1.00",
         "ELMo": "91.33 ± 1.89",
         "gain": "+10.33",

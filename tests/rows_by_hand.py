@@ -114,6 +114,7 @@ def language_model(row: Json, *, before: float | None = None, after: float, fold
     row["training"]["curve"] = [row["training"]["curve"][0] | {"dev": scores, "elmo": {}}]
     row |= {"kind": "language_model", "elmo": None, "bilm": None, "scores": {"dev": scores}}
     row["data"]["items"] = {}
+    row["config"].setdefault("bilm", {}).setdefault("name", "mini")
     row["language_model"] = {
         "text": "snli",
         "positions": {"train": 5000, "dev": 50},

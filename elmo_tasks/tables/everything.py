@@ -81,9 +81,12 @@ def perplexities(rows: Rows) -> Section:
         if text.initial is not None and before is not None:
             start = [text.initial.name, f"{before[row.metric.name]:.1f}"]
         words = [f"{text.vocabulary:,}", f"{text.unknown:.1%}"]
-        shown = [row.data.name, text.text, row.scale, describe.items(row), *words, str(row.seed)]
-        lines.append([*shown, *start, *(f"{row.scores['dev'][name]:.1f}" for name in row.metric.reported)])
-    header = ["data", "text", "scale", "an epoch", "words", "unknown", "seed"]
+        epochs = "-" if row.training is None else str(row.training.epochs)
+        shown = [row.config["bilm"]["name"], row.data.name, text.text, row.scale, describe.items(row), epochs, *words]
+        lines.append(
+            [*shown, str(row.seed), *start, *(f"{row.scores['dev'][name]:.1f}" for name in row.metric.reported)]
+        )
+    header = ["biLM", "data", "text", "scale", "an epoch", "epochs", "words", "unknown", "seed"]
     header += ["from", "before", "after", "forward", "backward"]
     title = "Language models: perplexity on held-out text, before and after training"
     return Section(Grid(title, header if lines else [], lines))

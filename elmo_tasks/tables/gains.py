@@ -115,7 +115,16 @@ def _line(arms: Arms, comparison: Comparison) -> list[str]:
     effect = f"{comparison.difference:+.2f}" if comparison.difference is not None else "-"
     sure = "-" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}"
     training = RISING if arms.rising else "converged"
-    return [*shown, row.metric.name, describe.elmo(row), *sides, effect, sure, "-" if p is None else f"{p:.2g}", training]
+    return [
+        *shown,
+        row.metric.name,
+        describe.elmo(row),
+        *sides,
+        effect,
+        sure,
+        "-" if p is None else f"{p:.2g}",
+        training,
+    ]
 
 
 def _pairs(found: list[Arms]) -> list[Pair]:

@@ -6,6 +6,7 @@ from typing import Any
 from bundled import mini, start_from_mini
 from rows_by_hand import digest as hex_digits
 
+from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import FineTuning, Line
 from elmo_tasks.tables.command import execute, read_request
@@ -25,7 +26,8 @@ def filled(tmp_path: Path) -> FilledTable:
 def missing(tmp_path: Path, capsys: Any) -> list[str]:
     request = read_request([f"rows={tmp_path / 'rows'}", f"paths.outputs={tmp_path}", "--missing"])
     assert execute((TABLE,), request) == 0
-    common = f"python run.py data=local paths.outputs={tmp_path} "
+    program = "python run.py" if Path.cwd() == HOME else "elmo-tasks run"
+    common = f"{program} data=local paths.outputs={tmp_path} "
     return [line.replace(common, "").replace(" data.root=DIR", "") for line in capsys.readouterr().out.splitlines()]
 
 

@@ -49,6 +49,7 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
     Raises:
         UserError: naming the first one.
     """
+    widest = max(width for width, _ in bilm_options(cfg["bilm"]).filters)  # first: it may be no biLM at all
     path, fraction, limit = cfg["bilm"]["path"], cfg["data"]["fraction"], cfg["trainer"]["limit_val_batches"]
     if (found := cfg["elmo"]["placement"]) != "none":
         raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
@@ -59,7 +60,6 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
     if not is_all(limit) and not isinstance(limit, int):
         expected = "1.0 (all batches) or a whole number of at least 1"
         raise UserError(f"trainer.limit_val_batches must be {expected} with task=lm, found {limit}")
-    widest = max(width for width, _ in bilm_options(cfg["bilm"]).filters)
     if widest > PADDED_CHARACTERS:
         raise UserError(
             f"bilm.options.char_cnn.filters: a filter of {widest} characters; training pads words for filters of at "

@@ -53,10 +53,12 @@ class NerReader(Reader[NerItem]):
 
     def read_file(self, path: Path, split: str) -> list[NerItem]:
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
-        return [
+        items = [
             self._item(sentence.tokens, [row[-1] for row in sentence.rows], split, sentence.where)
             for sentence in read_column_sentences(path, min_columns=2, encoding=self.encoding)
         ]
+        _check_entities(items, split, str(path))
+        return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
         """Hub rows with ``tokens`` and ``ner_tags`` (names, or numbers in CoNLL-2003's usual order)."""
@@ -71,6 +73,7 @@ class NerReader(Reader[NerItem]):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)
             items.append(self._item(tokens, tags, split, partial("{} token {}".format, place)))
+        _check_entities(items, split, where)
         return items
 
     def _item(self, tokens: list[str], tags: list[str], split: str, where: Callable[[int], str]) -> NerItem:
@@ -88,15 +91,8 @@ class NerReader(Reader[NerItem]):
         return [item.tokens]
 
     def fit(self, train: Sequence[NerItem]) -> None:
-        """Learn the entity types, which are tagged as BIOES.
-
-        Raises:
-            UserError: if there is no entity at all.
-        """
-        types = {kind for item in train for _, _, kind in item.spans}
-        if not types:
-            raise UserError("the training set has no entity: every tag is O; expected some such as B-PER")
-        self._use_types(types)
+        """Learn the entity types, which are tagged as BIOES."""
+        self._use_types({kind for item in train for _, _, kind in item.spans})
 
     def check(self, items: Sequence[NerItem], split: str) -> None:
         """Refuse an entity type that the training set lacks."""
@@ -140,6 +136,12 @@ class NerReader(Reader[NerItem]):
             for start, stop, kind in find_spans(prediction)
         ]
         return {"tokens": item.tokens, "tags": prediction, "entities": entities}
+
+
+def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:
+    """See that there is something to learn."""
+    if split == "train" and items and not any(item.spans for item in items):
+        raise UserError(f"{where}: no entity in the training set, every tag is O; expected some such as B-PER")
 
 
 _CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))

@@ -40,7 +40,7 @@ class Files:
     Args:
         root: the folder.
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
-            is an error only when the test set is to be scored. Splits may share a folder, not a file.
+            is an error only when the test set is to be scored. No other split may have a file of train.
         key: the name of ``files`` in the configuration, for messages.
     """
 

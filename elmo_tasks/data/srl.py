@@ -90,6 +90,8 @@ class SrlReader(Reader[SrlItem]):
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
             n_read = counted(len(sentences), "sentence")
             raise UserError(f"{path}: no {split} sentence{short} has a predicate; {n_read} read")
+        if split == "train" and labels_of(items) <= {"V"}:  # the predicates' own
+            raise UserError(f"{path}: no predicate in the training set has an argument; expected some such as (ARG0*)")
         return items
 
     def texts(self, item: SrlItem) -> list[list[str]]:
@@ -99,14 +101,8 @@ class SrlReader(Reader[SrlItem]):
         return len(item.gold["predicates"])
 
     def fit(self, train: Sequence[SrlItem]) -> None:
-        """Learn the labels, and the words that are predicates more often than not.
-
-        Raises:
-            UserError: if no predicate has an argument.
-        """
-        labels = {label for item in train for tags in item.gold["tags"] for _, _, label in find_spans(tags)}
-        if labels <= {"V"}:  # the predicates' own
-            raise UserError("the training set has no argument of a predicate; expected some such as (ARG0*)")
+        """Learn the labels, and the words that are predicates more often than not."""
+        labels = labels_of(train)
         words = Counter(word.lower() for item in train for word in item.tokens)
         predicates = Counter(item.tokens[k].lower() for item in train for k in item.gold["predicates"])
         self._use(labels, {word for word, n in predicates.items() if 2 * n > words[word]})
@@ -180,3 +176,8 @@ class SrlReader(Reader[SrlItem]):
             for k, tags in zip(item.gold["predicates"], prediction, strict=True)
         ]
         return {"tokens": item.tokens, "frames": frames}
+
+
+def labels_of(items: Sequence[SrlItem]) -> set[str]:
+    """All labels of arguments, and that of the predicates themselves."""
+    return {label for item in items for tags in item.gold["tags"] for _, _, label in find_spans(tags)}

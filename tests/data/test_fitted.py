@@ -6,11 +6,11 @@ import torch
 
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.fitted import FittedData
-from elmo_tasks.data.ner import NerItem, NerReader
+from elmo_tasks.data.ner import NerReader
 from elmo_tasks.data.nsmc import NsmcReader
 from elmo_tasks.data.snli import SnliReader
 from elmo_tasks.data.squad import SquadReader
-from elmo_tasks.data.srl import SrlItem, SrlReader
+from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import UNKNOWN, Vocabulary, WordVectors
@@ -97,6 +97,7 @@ def test_a_file_that_is_not_a_state_is_refused_in_a_sentence(state):
     assert len(str(error.value)) < 300
 
 
+WORDS_OF_A_SENTENCE = [(0, "Ann", "- -", "*"), (1, "left", "leave 01", "(V*)")]
 READERS = {
     "sst5": SstReader(phrases=False),
     "nsmc": NsmcReader(),
@@ -153,14 +154,22 @@ def test_bad_input_is_refused_by_its_name(task, fields, message):
         READERS[task].from_json(fields, "input 1")
 
 
-def test_a_training_set_with_nothing_to_find_is_refused():
+def test_a_training_set_with_nothing_to_find_is_refused(tmp_path):
+    entities, frames = tmp_path / "ner.txt", tmp_path / "train.conll"
+    entities.write_text("Ann x x O\nleft x x O\n")
     with pytest.raises(
-        UserError, match=r"^the training set has no entity: every tag is O; expected some such as B-PER$"
+        UserError, match=r"/ner\.txt: no entity in the training set, every tag is O; expected some such"
     ):
-        NerReader().fit([NerItem(["Ann", "left"], [])])
-    alone = SrlItem(["Ann", "left"], {"number": 0, "predicates": [1], "lemmas": ["leave"], "tags": [["O", "B-V"]]})
-    with pytest.raises(UserError, match=r"^the training set has no argument of a predicate; expected some such as"):
-        SrlReader(max_training_tokens=100).fit([alone])
+        NerReader().read_file(entities, "train")
+    assert len(NerReader().read_file(entities, "dev")) == 1
+    rows = [{"tokens": ["Ann"], "ner_tags": ["O"]}]
+    with pytest.raises(UserError, match=r"^here: no entity"):
+        NerReader().read_rows(rows, "here", "train")
+    lines = [f"d 0 {k} {word} X * {lemma} - - * {tag} -" for k, word, lemma, tag in WORDS_OF_A_SENTENCE]
+    frames.write_text("\n".join(["#begin document (d); part 000", *lines, "", "#end document", ""]))
+    with pytest.raises(UserError, match=r"/train\.conll: no predicate in the training set has an argument; expected"):
+        SrlReader(max_training_tokens=100).read_file(frames, "train")
+    assert len(SrlReader(max_training_tokens=100).read_file(frames, "dev")) == 1
 
 
 def test_verbs_are_words_that_are_predicates_more_often_than_not_or_those_that_are_named():

@@ -37,7 +37,7 @@ REPO = Path(__file__).parents[2]
             "task.files.dev=sst/train.txt",
             r"sst/train\.txt is in both train and dev; expected files of its own for each$",
         ),
-        ("task.files.test=sst/dev.txt", r"sst/dev\.txt is in both dev and test"),
+        ("task.files.test=sst/train.txt", r"sst/train\.txt is in both train and test"),
         ("task.files.dev=sst/devel.txt", r"sst/devel\.txt: no such file; .*task\.files\.dev"),
         ("words.path=/no/such", r"words\.path=/no/such: no such file"),
         ("seed=-1", r"seed must be a whole number from 0 to 4,294,967,295, found -1"),

@@ -163,6 +163,11 @@ def test_a_failed_write_leaves_no_shard_and_names_the_option(tiny_bilm, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(shard_module.os, "fsync", disk_full)
+        with pytest.raises(UserError, match=r"about\.json: cannot be written \(No space left on .* bilm\.store\.dir"):
+            store.fill(SENTENCES)
+    store.shards.reserve(N_TOKENS, limit_gb=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_module.os, "fsync", disk_full)
         with pytest.raises(UserError, match=r"bilm\.store\.dir.*No space left"):
             store.fill(SENTENCES)
     assert {path.name for path in store.shards.folder.iterdir()} <= {"about.json", "locks"}

@@ -90,7 +90,7 @@ class SrlReader(Reader[SrlItem]):
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
             n_read = counted(len(sentences), "sentence")
             raise UserError(f"{path}: no {split} sentence{short} has a predicate; {n_read} read")
-        if split == "train" and labels_of(items) <= {"V"}:  # the predicates' own
+        if split == "train" and _labels(items) <= {"V"}:  # the predicates' own
             raise UserError(f"{path}: no predicate in the training set has an argument; expected some such as (ARG0*)")
         return items
 
@@ -102,7 +102,7 @@ class SrlReader(Reader[SrlItem]):
 
     def fit(self, train: Sequence[SrlItem]) -> None:
         """Learn the labels, and the words that are predicates more often than not."""
-        labels = labels_of(train)
+        labels = _labels(train)
         words = Counter(word.lower() for item in train for word in item.tokens)
         predicates = Counter(item.tokens[k].lower() for item in train for k in item.gold["predicates"])
         self._use(labels, {word for word, n in predicates.items() if 2 * n > words[word]})
@@ -178,6 +178,6 @@ class SrlReader(Reader[SrlItem]):
         return {"tokens": item.tokens, "frames": frames}
 
 
-def labels_of(items: Sequence[SrlItem]) -> set[str]:
+def _labels(items: Sequence[SrlItem]) -> set[str]:
     """All labels of arguments, and that of the predicates themselves."""
     return {label for item in items for tags in item.gold["tags"] for _, _, label in find_spans(tags)}

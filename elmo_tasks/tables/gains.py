@@ -64,7 +64,7 @@ def fill_gains(rows: Rows, data: str | None = None) -> Section:
         notes += [f"{RISING}: runs that had not converged; the gain may shrink as the baseline is trained to its end"]
     tags = [describe.shared_tags(one.elmo.first) for one in found]
     grid = Grid("ELMo against the baseline: mean ± standard deviation over seeds", HEADER, lines, notes, tags)
-    return Section(grid, pairs=tuple(_pairs(found)))
+    return Section(grid, pairs=tuple(_pairs(found, comparisons)))
 
 
 def find_arms(rows: Rows) -> list[Arms]:
@@ -127,7 +127,7 @@ def _line(arms: Arms, comparison: Comparison) -> list[str]:
     ]
 
 
-def _pairs(found: list[Arms]) -> list[Pair]:
+def _pairs(found: list[Arms], comparisons: list[Comparison]) -> list[Pair]:
     """Named by the task, and by data and scale where there are several."""
     names = [(one.elmo.first.task, one.elmo.first.data.name, one.elmo.first.scale) for one in found]
     told = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
@@ -136,9 +136,10 @@ def _pairs(found: list[Arms]) -> list[Pair]:
             ", ".join(name[k] for k in told),
             point(0, one.scores(one.baseline).values()),
             point(0, one.scores(one.elmo).values()),
-            one.comparison.difference or 0.0,
+            comparison.difference,
             one.rising,
             describe.shared_tags(one.elmo.first),
         )
-        for name, one in zip(names, found, strict=True)
+        for name, one, comparison in zip(names, found, comparisons, strict=True)
+        if comparison.difference is not None
     ]

@@ -73,7 +73,7 @@ def compare(a: Mapping[int, float], b: Mapping[int, float]) -> Comparison:
         return Comparison(None, why="missing")
     shared = sorted(a.keys() & b.keys())
     paired = len(shared) >= FEWEST
-    on_shared = paired or (shared and min(len(a), len(b)) < FEWEST)
+    on_shared = paired or (bool(shared) and min(len(a), len(b)) < FEWEST)
     left, right = ([a[s] for s in shared], [b[s] for s in shared]) if on_shared else ([*a.values()], [*b.values()])
     base, n = statistics.fmean(right), (len(left), len(right))
     found = Comparison(statistics.fmean(left) - base, n=n, base=base, partial=n != (len(a), len(b)))

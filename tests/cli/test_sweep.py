@@ -51,7 +51,7 @@ def test_a_plan_is_not_shown_as_a_score(tmp_path: Path) -> None:
     done = elmo_tasks(tmp_path, "sweep", "task=ner", *SMALL, "seed=1,2", "plan=true")
     assert done.returncode == 0, done.stderr
     assert "2 runs so far, one after the other" in done.stdout
-    assert "dev │" not in done.stdout
+    assert "┃" not in done.stdout  # as in the heading of the table of scores
 
 
 @pytest.mark.parametrize("preset", ["lambdas", "optuna"])

@@ -91,7 +91,7 @@ def gain_figure(pairs: Sequence[Pair]) -> Figure | None:
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.set_xlabel("score (* not converged)" if any(pair.rising for pair in pairs) else "score")
     axes.margins(x=0.08)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(pairs) < 4 else -0.16), ncols=2)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

@@ -6,7 +6,9 @@ Colours are those of Okabe and Ito, which people with any colour vision tell apa
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from elmo_tasks.render.drawing import INK
@@ -20,6 +22,7 @@ COLOUR = {"none": INK, "input": "#0072b2", "output": "#d55e00", "both": "#009e73
 MARKER = {"none": "o", "input": "s", "output": "^", "both": "D"}
 DASHES = ["-", "--", ":", "-."]
 LONGEST_NAME = 64
+CHARACTERS = 36  # that fit beside each other in a panel
 MOST_BANDS = 4  # curves of a panel; more bands would hide each other
 
 _BAND = (
@@ -40,9 +43,19 @@ CAPTIONS = {
 def _shares(axes: Axes, panel: Panel) -> None:
     """A logarithmic axis."""
     axes.set_xscale("log")
-    shares = sorted({p.x for c in panel.curves for p in c.points})
-    axes.set_xticks(shares, [f"{_near(share):.3g}" for share in shares], minor=False)
+    _ticks(axes, {p.x: f"{_near(p.x):.3g}" for c in panel.curves for p in c.points})
+
+
+def _ticks(axes: Axes, labels: dict[float, str]) -> None:
+    """A tick for each key; the labels are slanted where they would overlap."""
+    x = sorted(labels)
+    axes.set_xticks(x, [labels[tick] for tick in x], minor=False)
     axes.set_xticks([], minor=True)
+    places = axes.transAxes.inverted().transform(axes.transData.transform([(tick, 0.0) for tick in x]))[:, 0]
+    room = [right - left for left, right in pairwise(places)]
+    needed = [(len(labels[a]) + len(labels[b]) + 2) / 2 / CHARACTERS for a, b in pairwise(x)]
+    if any(found < wanted for found, wanted in zip(room, needed, strict=True)):
+        axes.tick_params(axis="x", labelrotation=60)
 
 
 def _near(share: float) -> float:
@@ -62,8 +75,7 @@ def _lambdas(axes: Axes, panel: Panel) -> None:
     lambdas = sorted({p.x for c in panel.curves for p in c.points})
     smallest = min((x for x in lambdas if x > 0), default=1.0)
     axes.set_xscale("symlog", linthresh=smallest, linscale=0.7)
-    axes.set_xticks(lambdas, [f"{x:g}" for x in lambdas], minor=False)
-    axes.set_xticks([], minor=True)
+    _ticks(axes, {x: f"{x:g}" for x in lambdas})
 
 
 AXES: dict[str, tuple[str, Callable[[Axes, Panel], None]]] = {
@@ -94,15 +106,32 @@ def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
     for axes, panel in zip(grid, panels, strict=False):
         for curve, dashes in zip(panel.curves, _dashes(panel.curves), strict=True):
             _line(axes, curve, dashes, with_band=len(panel.curves) <= MOST_BANDS)
-        axes.set_title(short(panel.title))
+        axes.set_title("\n".join(textwrap.wrap(short(panel.title), CHARACTERS)))
         axes.set_xlabel(x_label)
         axes.set_ylabel(f"dev {panel.metric}")
         finish(axes, panel)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}  # below, where there are no curves
-        axes.legend(**place, ncols=_legend_shape(panel)[0], fontsize=7, handlelength=2.2, columnspacing=1.2)
+        _legend(figure, axes, columns=_legend_shape(panel)[0])
     for axes in grid[len(panels) :]:
         axes.remove()
     return figure
+
+
+def _legend(figure: Figure, axes: Axes, columns: int) -> None:
+    """A legend below the label of the horizontal axis, where there are no curves."""
+    from matplotlib.transforms import ScaledTranslation
+
+    slanted = axes.get_xticklabels()[0].get_rotation() > 0
+    down = ScaledTranslation(0, -0.95 if slanted else -0.5, figure.dpi_scale_trans)  # inches
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=axes.transAxes + down,
+        borderaxespad=0,
+        ncols=columns,
+        fontsize=7,
+        handlelength=2.2,
+        columnspacing=1.2,
+    )
 
 
 def _legend_shape(panel: Panel) -> tuple[int, int]:

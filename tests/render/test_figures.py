@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -229,6 +230,30 @@ def test_nothing_of_a_picture_is_cut_off() -> None:
     for side in (inked, inked[::-1], inked.T, inked.T[::-1]):
         (first, *_) = np.flatnonzero(side.any(axis=1))
         assert 10 <= first <= 40  # of about 20 pixels
+
+
+@pytest.mark.parametrize("settings", [2, 9])
+def test_nothing_written_in_a_figure_overlaps(settings: int) -> None:
+    lambdas = [0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0][:settings]
+    points = [point(x, [70.0]) for x in lambdas]
+    curves = [Curve(f"ELMo at the input, setting {n}", "input", points) for n in range(settings)]
+    panels = [Panel("a task · a data set with a long name · scale=cpu · bilm=original", "F1", curves)] * 3
+    gains = [Pair("sst5", point(0, [44.0]), point(0, [47.0]), 3.0)] * settings
+    with style():
+        for figure in (line_figure(panels, "lambda"), gain_figure(gains[:1]), gain_figure(gains)):
+            assert figure is not None
+            figure.draw_without_rendering()
+            extents = [box for axes in figure.axes for box in written(axes)]
+            extents += [legend.get_window_extent() for legend in figure.legends]
+            assert [(a, b) for a, b in itertools.combinations(extents, 2) if a.overlaps(b)] == []
+
+
+def written(axes: Any) -> list[Any]:
+    """The extents of the title, the axis labels, the legend and, unless they are slanted, the tick labels."""
+    ticks = [tick for tick in axes.get_xticklabels() if not tick.get_rotation()]
+    legend = axes.get_legend()
+    parts = [axes.title, axes.xaxis.label, *ticks, *([legend] if legend else [])]
+    return [part.get_window_extent() for part in parts if legend is part or part.get_text()]
 
 
 def test_the_lambda_figure_has_a_place_for_zero_and_the_baseline_at_every_lambda(make_row: MakeRow) -> None:

@@ -88,12 +88,12 @@ def hydra_sentence(error: BaseException) -> str:
     parent = getattr(error.__cause__, "parent_node", None)
     if key is not None and parent is not None:
         choices = ", ".join(str(k) for k in parent)
-        return f"there is no key {key!r}; beside it there are {choices}"
+        return f"unknown key {key!r}; expected one of {choices}"
     options = getattr(error, "options", None)
     missing = getattr(error, "missing_cfg_file", None)
     if options and missing:
         group, _, name = str(missing).rpartition("/")
-        return f"{group}={name}: no such choice; there are {', '.join(sorted(options))}"
+        return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}"
     override = getattr(error, "override", None)
     if override is not None:
         return f"{override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"

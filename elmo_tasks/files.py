@@ -81,7 +81,7 @@ def read_object(path: Path, expected: Mapping[str, type | tuple[type, ...]]) -> 
 
 
 def check_object(value: Any, where: str, expected: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """See that a JSON value is an object that has some keys with values of some types.
+    """Check that a JSON value is an object that has some keys with values of some types.
 
     Raises:
         UserError: naming the key that is missing or has another value.
@@ -180,16 +180,17 @@ def remove_stale(path: Path) -> None:
 
 
 def digest_training(train: Sequence[Path], dev: Sequence[Path]) -> str:
-    """Fingerprint of training and development files, and of where the ones end and the others begin.
+    """Digest of training and development files; it depends on which of them are for training.
 
-    Where there is one development file at most, or the training files serve as both, the list of all files says it.
+    With at most one development file, or the same files for both, the list of all files says which. Otherwise the
+    number of training files is part of the digest.
     """
-    told = len(dev) <= 1 or list(dev) == list(train)
-    return digest_files([*train, *dev], also=b"" if told else f"{len(train)} training files".encode())
+    evident = len(dev) <= 1 or list(dev) == list(train)
+    return digest_files([*train, *dev], also=b"" if evident else f"{len(train)} training files".encode())
 
 
 def digest_files(paths: Iterable[Path], also: bytes = b"") -> str:
-    """Fingerprint of the contents of some files, in order, and of what else is given.
+    """Digest of the contents of some files, in order, and of what else is given.
 
     Raises:
         UserError: naming the first that is no file or cannot be read.

@@ -1,4 +1,4 @@
-"""Progress of long work: one live line in a terminal, elsewhere finished lines on standard error, never bars."""
+"""Progress of long work: one live line in a terminal, elsewhere a plain line on standard error at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shorter numbers in the frozen biLM's products do to scores (test set); not in the paper."""
+"""What reduced precision in the frozen biLM does to scores (test set); not in the paper."""
 
 from elmo_tasks.tables import Column, Gain, Line, Table, main
 

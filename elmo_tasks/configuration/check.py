@@ -15,7 +15,7 @@ _OWN = ("_target_", "_partial_", "_convert_", "_recursive_")  # Hydra's
 
 
 def check_section(section: type, values: Any, prefix: str = "", *, complete: bool = True) -> None:
-    """See that values are those of a section: every key is there, none is unknown, each is of its type and range.
+    """Check the values of a section: no key is missing or unknown, each value has the type and range of its key.
 
     Args:
         section: a dataclass of :mod:`elmo_tasks.configuration.sections`.
@@ -40,7 +40,7 @@ def check_section(section: type, values: Any, prefix: str = "", *, complete: boo
 
 
 def check_constructor(key: str, node: dict[str, Any], constructor: Callable[..., Any]) -> None:
-    """See that a node of the configuration has values that a constructor takes.
+    """Check that a node of the configuration has values that a constructor takes.
 
     Args:
         key: of the node, such as ``task.model``.
@@ -62,7 +62,7 @@ def _refuse_unknown(values: dict[str, Any], known: dict[str, Any], prefix: str) 
     for name in values:
         if name not in known:
             choices = shortened(", ".join(known), 200)
-            raise UserError(f"there is no key {quoted(f'{prefix}{name}')}; beside it there are {choices}")
+            raise UserError(f"unknown key {quoted(f'{prefix}{name}')}; expected one of {choices}")
 
 
 def _check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None:

@@ -31,7 +31,7 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
 
 
 def check_nodes(cfg: dict[str, Any], packages: Sequence[str]) -> None:
-    """See that the classes which a task names are there and take the values that stand beside their names.
+    """Check that every class that a task names exists and accepts the values given for it.
 
     An optimizer is tried instead (:func:`elmo_tasks.assembly.check_optimizer`): torch.optim does not annotate ranges.
 

@@ -15,8 +15,9 @@ OPTIMIZERS = "torch.optim"
 
 
 def check_targets(config: Any, packages: Sequence[str]) -> None:
-    """See that every ``_target_`` is a class (or its method ``load``) of this package, of torch.optim, or of a package
-    that the user trusts.
+    """Check that every ``_target_`` may be called: a class, or its method ``load``, of a trusted package.
+
+    Trusted are this package, torch.optim and what the user names.
 
     Args:
         config: plain containers.

@@ -40,7 +40,7 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
     _check_lists(resolved)
     check_targets(resolved, resolved["packages"])
     if resolved["words"]["name"] == "none" and resolved["elmo"]["placement"] not in ("input", "both"):
-        raise UserError("words=none leaves a model nothing to read but ELMo at its input; add words=glove")
+        raise UserError("words=none needs ELMo at the input; set elmo.placement=input or both, or words=glove")
     text = task.get("lm", {}).get("text", SHARDS)  # of a biLM's training
     if text != SHARDS:
         task["lm"]["source"] = find_text_source(cfg, text)
@@ -48,7 +48,7 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
 
 
 def check_stored(config: dict[str, Any], packages: Sequence[str]) -> None:
-    """See that the configuration in the folder of a finished supervised run has values of the right types and ranges.
+    """Check that the configuration in the folder of a finished supervised run has values of the right types and ranges.
 
     Another version may have written it, so that keys may be missing or unknown.
 

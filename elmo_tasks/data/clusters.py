@@ -102,15 +102,15 @@ def _mentions(sentence: Sentence) -> list[tuple[int, int, int]]:
         for piece in [] if cell in EMPTY else cell.split("|"):
             match = _PIECE.match(piece)
             if match is None or not (match["open"] or match["close"]):
-                raise UserError(
-                    f"{sentence.where(k)}: malformed mention {quoted(cell)}; expected such as (3, 3), (3) or (3|(4)"
-                )
+                expected = "expected, for example, (3, 3), (3) or (3|(4)"
+                raise UserError(f"{sentence.where(k)}: malformed mention {quoted(cell)}; {expected}")
             cluster = int(match["cluster"])
             if match["open"]:
                 opened[cluster].append(k)
             if match["close"]:
                 if not opened[cluster]:
-                    raise UserError(f"{sentence.where(k)}: a mention of cluster {cluster} ends that did not begin here")
+                    found = f"a mention of cluster {cluster} is closed but was not opened in this sentence"
+                    raise UserError(f"{sentence.where(k)}: {found}")
                 mentions.append((opened[cluster].pop(), k + 1, cluster))
     for cluster, starts in opened.items():
         if starts:

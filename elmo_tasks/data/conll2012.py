@@ -62,7 +62,7 @@ class Sentence:
         for k, cell in enumerate(self.column(column)):
             match = _CELL.match("*" if cell in EMPTY else cell)
             if match is None:
-                expected = "expected such as (ARG0*, *, *) or (V*)"
+                expected = "expected, for example, (ARG0*, *, *) or (V*)"
                 raise UserError(f"{self.where(k)}: malformed span {quoted(cell)}; {expected}")
             for label in match["opened"].split("(")[1:]:
                 if opened is not None:
@@ -71,7 +71,7 @@ class Sentence:
                 opened = k, label
             for _ in match["closed"]:
                 if opened is None:
-                    raise UserError(f"{self.where(k)}: a bracket is closed that none opened ({quoted(cell)})")
+                    raise UserError(f"{self.where(k)}: a closing bracket has no opening bracket ({quoted(cell)})")
                 spans.append((opened[0], k + 1, opened[1]))
                 opened = None
         if opened is not None:

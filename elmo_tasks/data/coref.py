@@ -84,7 +84,7 @@ class CorefReader(Reader[CorefItem]):
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
-        """All documents of a file, or of a folder of ``*_conll`` files; no two of one name and part."""
+        """All documents of a file, or of a folder of ``*_conll`` files; none may be there twice (name and part)."""
         documents = _distinct(read_documents(path, self.encoding))
         items = [_item(document, number) for number, document in enumerate(documents)]
         if self.ontonotes and len(items) != N_DOCUMENTS[split]:

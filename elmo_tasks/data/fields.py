@@ -10,7 +10,7 @@ from elmo_tasks.errors import UserError, quoted, shortened
 
 
 def check_type(key: str, value: Any, kind: type, at_least: int | None = None, among: Sequence[Any] = ()) -> None:
-    """See that an option of a reader has the right type, is not too small, and is one of the choices.
+    """Check that an option of a reader has the right type, is not too small, and is one of the choices.
 
     Raises:
         UserError: naming the key and what it may be.

@@ -81,7 +81,7 @@ class FittedData:
         ]
 
     def add_words(self, words: Iterable[str], vectors: WordVectors, models: Sequence[nn.Module]) -> None:
-        """Add the words of what is to be scored or predicted, as far as they have a vector; others are unknown words.
+        """Add the words of the data to be scored that have a vector; all others stay unknown words.
 
         So what a word is to the model depends on the training data and the vectors alone, not on what else is scored.
 

@@ -74,7 +74,7 @@ def _load(id: str) -> Mapping[str, Any]:
         import datasets
         import huggingface_hub
     except ImportError as error:
-        raise UserError("data=hub needs the extra `hub`: pip install -e '.[hub]'") from error
+        raise UserError("data=hub needs the package datasets: pip install datasets") from error
     offline = huggingface_hub.constants.HF_HUB_OFFLINE or datasets.config.HF_HUB_OFFLINE
     missing = ""
     if not Path(id).is_dir() and not offline and not is_reachable(huggingface_hub.constants.ENDPOINT):

@@ -28,10 +28,12 @@ class LabelledText:
 
 @dataclass
 class LabelledBatch(OnDevice):
-    """Attributes:
-    text: the texts.
-    labels: long ``[B]``.
-    gold: the labels as plain numbers.
+    """B labelled texts.
+
+    Attributes:
+        text: the texts.
+        labels: long ``[B]``.
+        gold: the labels as plain numbers.
     """
 
     text: Text

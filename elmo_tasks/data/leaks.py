@@ -9,7 +9,7 @@ from elmo_tasks.errors import UserError
 
 
 def refuse_leaks(files: Mapping[str, Sequence[Path]]) -> None:
-    """See that no file of the training set is in another split.
+    """Check that no file of the training set is in another split.
 
     Args:
         files: those of each split; one is ``train``.

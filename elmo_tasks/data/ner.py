@@ -31,10 +31,12 @@ class NerItem:
 
 @dataclass
 class NerBatch(OnDevice):
-    """Attributes:
-    text: the sentences.
-    tags: long ``[B, T]``, BIOES tags, 0 (O) on padding.
-    gold: IOB2 tags of each sentence.
+    """B sentences and their tags.
+
+    Attributes:
+        text: the sentences.
+        tags: long ``[B, T]``, BIOES tags, 0 (O) on padding.
+        gold: IOB2 tags of each sentence.
     """
 
     text: Text
@@ -139,9 +141,9 @@ class NerReader(Reader[NerItem]):
 
 
 def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:
-    """See that there is something to learn."""
+    """Check that there is something to learn."""
     if split == "train" and items and not any(item.spans for item in items):
-        raise UserError(f"{where}: no entity in the training set, every tag is O; expected some such as B-PER")
+        raise UserError(f"{where}: no entity in the training set, every tag is O; expected at least one such as B-PER")
 
 
 _CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))

@@ -36,10 +36,12 @@ class PosItem:
 
 @dataclass
 class PosBatch(OnDevice):
-    """Attributes:
-    text: the sentences.
-    tags: long ``[B, T]``, :data:`IGNORED` on padding and for a tag that training does not have.
-    gold: the tags of each sentence.
+    """B sentences and their tags.
+
+    Attributes:
+        text: the sentences.
+        tags: long ``[B, T]``, :data:`IGNORED` on padding and for a tag that training does not have.
+        gold: the tags of each sentence.
     """
 
     text: Text

@@ -117,7 +117,7 @@ class Reader(ABC, Generic[Item]):
             self.left_out[reason] = self.left_out.get(reason, 0) + n
 
     def _check_fields(self, fields: Mapping[str, Any], where: str, optional: Sequence[str] = ()) -> None:
-        """See that all fields are there, and no others except :data:`ID`.
+        """Check that all fields are there, and no others except :data:`ID`.
 
         Raises:
             UserError: if not.

@@ -34,10 +34,12 @@ class SnliItem:
 
 @dataclass
 class SnliBatch(OnDevice):
-    """Attributes:
-    premise, hypothesis: the sentences.
-    labels: long ``[B]``.
-    gold: the labels as plain numbers.
+    """B pairs of sentences.
+
+    Attributes:
+        premise, hypothesis: the sentences.
+        labels: long ``[B]``.
+        gold: the labels as plain numbers.
     """
 
     premise: Text

@@ -37,7 +37,7 @@ def read_splits(
 
 
 def check_dev(source: Source, dev_share: float | None) -> None:
-    """See that there is exactly one dev set.
+    """Check that there is exactly one dev set.
 
     Raises:
         UserError: if there is none, or a second one.

@@ -52,11 +52,13 @@ class SquadItem:
 
 @dataclass
 class SquadBatch(OnDevice):
-    """Attributes:
-    question, context: the texts.
-    starts, ends: long ``[B]``, first and last token of the answer to train on (0 where there is none).
-    paragraphs: where the text of a predicted span comes from.
-    gold: ids and reference answers.
+    """B questions, each with its paragraph.
+
+    Attributes:
+        question, context: the texts.
+        starts, ends: long ``[B]``, first and last token of the answer to train on (0 where there is none).
+        paragraphs: where the text of a predicted span comes from.
+        gold: ids and reference answers.
     """
 
     question: Text

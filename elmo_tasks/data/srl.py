@@ -62,7 +62,7 @@ class SrlReader(Reader[SrlItem]):
 
     fields: ClassVar[Mapping[str, str]] = {
         "tokens": "a sentence",
-        "predicates": "optional: the places of its verbs, from 0",
+        "predicates": "optional: the positions of its predicates, from 0",
     }
 
     def __init__(self, *, max_training_tokens: int, encoding: str = "utf-8") -> None:
@@ -91,7 +91,9 @@ class SrlReader(Reader[SrlItem]):
             n_read = counted(len(sentences), "sentence")
             raise UserError(f"{path}: no {split} sentence{short} has a predicate; {n_read} read")
         if split == "train" and _labels(items) <= {"V"}:  # the predicates' own
-            raise UserError(f"{path}: no predicate in the training set has an argument; expected some such as (ARG0*)")
+            raise UserError(
+                f"{path}: no predicate in the training set has an argument; expected at least one such as (ARG0*)"
+            )
         return items
 
     def texts(self, item: SrlItem) -> list[list[str]]:

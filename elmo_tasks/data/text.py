@@ -56,7 +56,8 @@ def check_encoding(name: str) -> str:
     except (LookupError, TypeError, UnicodeError, ValueError):
         ascii_bytes = b""
     if ascii_bytes != b"a\tb\r\n":
-        raise UserError(f"task.reader.encoding must be such as utf-8, latin-1 or euc-kr, found {quoted(name)}")
+        expected = "an encoding that extends ASCII, such as utf-8, latin-1 or euc-kr"
+        raise UserError(f"task.reader.encoding must be {expected}, found {quoted(name)}")
     return codecs.lookup(name).name
 
 
@@ -78,13 +79,25 @@ def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | Non
             for number, raw in enumerate(iter(partial(file.readline, max_bytes + 1), b""), start=1):
                 if len(raw) > max_bytes:
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
-                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 and codec == "utf-8" else raw
+                if number == 1:
+                    raw = _without_mark(path, raw, codec)
                 yield number, raw.decode(codec).rstrip("\r\n")
     except UnicodeDecodeError as error:
         option = "" if encoding is None else "; set task.reader.encoding to the file's, such as latin-1"
         raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({_why(error)})") from error
+
+
+def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
+    """A file's first line without the byte order mark of UTF-8.
+
+    Raises:
+        UserError: if it has that of UTF-16.
+    """
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8, as by: iconv -f UTF-16 -t UTF-8")
+    return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -157,7 +170,7 @@ class _Bounded(io.RawIOBase):
 
 
 def check_tokens(tokens: Sequence[str], where: str) -> None:
-    """See that a list of tokens can be a sentence.
+    """Check that a list of tokens can be a sentence.
 
     Raises:
         UserError: for an empty sentence, an empty token, or a token so long that it must be something else.

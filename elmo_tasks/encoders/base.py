@@ -13,7 +13,10 @@ from elmo_tasks.errors import UserError, quoted
 
 
 class Encoder(Protocol):
-    """Frozen, and a pure function of a sentence: neither order nor batch mates change a vector."""
+    """A frozen encoder.
+
+    A sentence's vectors depend on its tokens alone, not on its batch, except for a biLM with ``bilm.state=carry``.
+    """
 
     @property
     def n_layers(self) -> int:
@@ -25,7 +28,7 @@ class Encoder(Protocol):
 
     @property
     def digest(self) -> str:
-        """Fingerprint of all that can change a vector; part of the layer store's key and of every row."""
+        """Digest of all that can change a vector; part of the layer store's key and of every row."""
 
     def prepare(self, words: Iterable[str]) -> str:
         """Prepare for words that :meth:`layers` will read.
@@ -39,7 +42,7 @@ class Encoder(Protocol):
 
 
 def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
-    """See that sentences are lists of tokens: Python would take each character of a text for a token.
+    """Check that sentences are lists of tokens: Python would take each character of a text for a token.
 
     Raises:
         UserError: naming the first that is not.

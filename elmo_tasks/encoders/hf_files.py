@@ -104,7 +104,7 @@ def load_model(folder: Path) -> Any:
 
 
 def _check_ids(path: Path) -> None:
-    """See that a tokeniser's numbers are those of pieces; the library makes a table as long as the largest.
+    """Check that a tokeniser's numbers are those of pieces; the library makes a table as long as the largest.
 
     Raises:
         UserError: naming the first that is not.
@@ -115,7 +115,7 @@ def _check_ids(path: Path) -> None:
 
 
 def _check_size(folder: Path) -> None:
-    """See that the model of ``config.json`` is about as large as its weights, before any memory is taken for it.
+    """Check that the model of ``config.json`` is about as large as its weights, before any memory is taken for it.
 
     Raises:
         UserError: if it has more layers than any model, or far more numbers than the files.

@@ -21,9 +21,9 @@ def predict(arguments: list[str]) -> None:
     parser = _parser("predict", "Predictions of a finished run for new text.")
     parser.add_argument("--text", default="-", metavar="FILE", help="one item a line; - is standard input (default)")
     parser.add_argument("--jsonl", action="store_true", help="lines are JSON objects (the default for FILE.jsonl)")
-    parser.add_argument("--tokenized", action="store_true", help="tokens are what stands between spaces")
+    parser.add_argument("--tokenized", action="store_true", help="split at spaces only")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
-    parser.add_argument("--keep-going", action="store_true", help="skip bad items, and say so")
+    parser.add_argument("--keep-going", action="store_true", help="report bad items and skip them")
     given = parser.parse_args(arguments)
     from elmo_tasks.predict.lines import numbered_lines, read_json, read_text  # torch takes seconds: not for --help
     from elmo_tasks.predict.predictor import load_run
@@ -60,7 +60,12 @@ def evaluate(arguments: list[str]) -> None:
     parser.add_argument(
         "--file", required=True, type=Path, metavar="FILE", help="file (or folder) in the task's format"
     )
-    parser.add_argument("--split", default="test", choices=("train", "dev", "test"), help="how it is read (test)")
+    parser.add_argument(
+        "--split",
+        default="test",
+        choices=("train", "dev", "test"),
+        help="read FILE as this split (default: test)",
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for scores and official files")
     given = parser.parse_args(arguments)
     from elmo_tasks.predict.predictor import load_run
@@ -80,7 +85,7 @@ def evaluate(arguments: list[str]) -> None:
 
 
 def _refuse_other_scores(path: Path, file: Path) -> None:
-    """See that no scores of another file are replaced."""
+    """Check that no scores of another file are replaced."""
     earlier = read_json_file(path) if path.exists() else None
     if isinstance(earlier, dict) and earlier.get("file") != str(file):
         raise UserError(

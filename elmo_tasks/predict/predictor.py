@@ -120,7 +120,7 @@ class Predictor:
 
         Args:
             path: of the file, or of the folder where the task has folders.
-            split: the split as which the file is read: readers leave out less of ``dev`` and ``test``.
+            split: how to read the file; some readers leave out items of ``train`` (too long, no majority label).
 
         Raises:
             UserError: naming file and line, for bad input.

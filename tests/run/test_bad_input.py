@@ -101,11 +101,11 @@ REPO = Path(__file__).parents[2]
         ("task.reader.unescape=5", r"task\.reader\.unescape must be true or false, found 5"),
         ("task.reader.min_phrase_tokens=abc", r"task\.reader\.min_phrase_tokens must be a whole number"),
         ("task.reader.min_phrase_tokens=-1", r"task\.reader\.min_phrase_tokens must be a whole number of at least 1"),
-        ("+elmo.nosuch=1", r"there is no key 'elmo\.nosuch'; beside it there are placement, mix, gamma, lambda"),
-        ("++trainer.max_epoch=3", r"there is no key 'trainer\.max_epoch'; beside it there are max_epochs"),
-        ("+nosuch=1", r"there is no key 'nosuch'; beside it there are words, bilm, task"),
-        ("+task.model.nosuch=1", r"there is no key 'task\.model\.nosuch'; beside it there are words, elmo"),
-        ("+task.reader.nosuch=1", r"there is no key 'task\.reader\.nosuch'; beside it there are phrases"),
+        ("+elmo.nosuch=1", r"unknown key 'elmo\.nosuch'; expected one of placement, mix, gamma, lambda"),
+        ("++trainer.max_epoch=3", r"unknown key 'trainer\.max_epoch'; expected one of max_epochs"),
+        ("+nosuch=1", r"unknown key 'nosuch'; expected one of words, bilm, task"),
+        ("+task.model.nosuch=1", r"unknown key 'task\.model\.nosuch'; expected one of words, elmo"),
+        ("+task.reader.nosuch=1", r"unknown key 'task\.reader\.nosuch'; expected one of phrases"),
         ("~task", r"task is missing"),
         ("~trainer.patience", r"trainer\.patience is missing; it must be a whole number of at least 1, or null"),
         ("packages=5", r"packages must be a list of packages"),
@@ -320,8 +320,8 @@ def test_weights_of_another_size_than_named_are_refused(composed: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["task=foo"], "error: task=foo: no such choice; there are"),
-        (["elmo.placment=both"], "error: there is no key 'elmo.placment'; beside it there are placement, mix"),
+        (["task=foo"], "error: task=foo: unknown choice; expected one of"),
+        (["elmo.placment=both"], "error: unknown key 'elmo.placment'; expected one of placement, mix"),
         (["elmo.placement=inptu"], "error: elmo.placement must be one of none, input, output, both, found 'inptu'"),
     ],
 )

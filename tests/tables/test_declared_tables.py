@@ -195,8 +195,8 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (Table("t", (Line("x", ("task=chess",)),), (ELMO,)), "task=chess: no such choice"),
-        (Table("t", (Line("x", (NER, "elmo.speed=1")),), (ELMO,)), "there is no key 'elmo.speed'"),
+        (Table("t", (Line("x", ("task=chess",)),), (ELMO,)), "task=chess: unknown choice"),
+        (Table("t", (Line("x", (NER, "elmo.speed=1")),), (ELMO,)), "unknown key 'elmo.speed'"),
         (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "no column 'nothing' of scores"),
         (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "no column 'a' of scores"),
         (Table("t", (Line("x", (NER,)),) * 2, (ELMO,)), "two lines have one label"),

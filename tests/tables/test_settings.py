@@ -125,9 +125,9 @@ def test_other_keys_are_those_that_neither_the_task_nor_its_bilm_sets(
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (("task=nothing",), "task=nothing: no such choice; there are"),
+        (("task=nothing",), "task=nothing: unknown choice; expected one of"),
         (("task=???",), r"You must specify .task., e.g, task=<OPTION>; there are coref, lm, ner, "),
-        (("elmo.nothing=1",), "there is no key 'elmo.nothing'"),
+        (("elmo.nothing=1",), "unknown key 'elmo.nothing'"),
         (("elmo.gamma=two",), "elmo.gamma must be one of learned, one, found 'two'"),
     ],
 )

@@ -11,6 +11,7 @@ from elmo_tasks.data.corpus import LmText, TextFiles
 from elmo_tasks.data.hub import Hub
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.source import Files
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.data.wsd import WsdData
@@ -71,9 +72,11 @@ def source_arguments(
     root, hub = data_root(cfg), cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
+    reader: Reader[Any] = make(section["reader"])
+    files = section["files"]
     return {
-        "reader": make(section["reader"]),
-        "source": Hub(**section["hub"]) if hub else Files(root, section["files"], files_key),
+        "reader": reader,
+        "source": Hub(**section["hub"]) if hub else Files(root, files, files_key, one_folder=reader.one_folder),
         "dev_share": section["dev_share"],
     }
 

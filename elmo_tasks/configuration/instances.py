@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -43,9 +43,16 @@ def check_nodes(cfg: dict[str, Any], packages: Sequence[str]) -> None:
         UserError: naming the key, what it may be, and what was found.
     """
     check_classes(cfg, packages)
-    for name, node in cfg["task"].items():
-        if isinstance(node, dict) and TARGET in node:
-            key = f"task.{name}"
-            found = find_class(f"{key}.{TARGET}", node[TARGET], packages)
-            if not node[TARGET].startswith(f"{OPTIMIZERS}."):
-                check_constructor(key, node, found)
+    for key, node in _nodes(cfg["task"], "task"):
+        found = find_class(f"{key}.{TARGET}", node[TARGET], packages)
+        if not node[TARGET].startswith(f"{OPTIMIZERS}."):
+            check_constructor(key, node, found)
+
+
+def _nodes(section: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The parts of a section, at any depth, that name a class, with their keys."""
+    for name, part in section.items():
+        if isinstance(part, dict) and TARGET in part:
+            yield f"{key}.{name}", part
+        elif isinstance(part, dict):
+            yield from _nodes(part, f"{key}.{name}")

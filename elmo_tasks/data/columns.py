@@ -48,6 +48,11 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
         if len(columns) < min_columns:
             expected = f"expected at least {min_columns} columns"
             raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
+        if not rows and line.startswith(("# sent_id", "# text =")):
+            raise UserError(
+                f"{path}:{number}: CoNLL-U, whose first column has no words; make one of words and tags, as by: "
+                r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"
+            )
         rows.append(columns)
     if rows:
         yield _sentence(path, start, rows)

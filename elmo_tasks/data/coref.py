@@ -14,10 +14,11 @@ from torch import Tensor
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, read_clusters
 from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
-from elmo_tasks.data.fields import as_tokens, check_type, state_lists
+from elmo_tasks.data.fields import as_tokens, state_lists
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.values import Size
 
 N_DOCUMENTS = {"train": 2802, "dev": 343, "test": 348}
 """Of the English part of CoNLL-2012 (OntoNotes 5.0), parts counted."""
@@ -77,10 +78,8 @@ class CorefReader(Reader[CorefItem]):
         "speakers": "optional: the speaker of each sentence",
     }
 
-    def __init__(self, *, max_training_sentences: int, ontonotes: bool = False, encoding: str = "utf-8") -> None:
+    def __init__(self, *, max_training_sentences: Size, ontonotes: bool = False, encoding: str = "utf-8") -> None:
         super().__init__(encoding=encoding)
-        check_type("task.reader.max_training_sentences", max_training_sentences, int, at_least=1)
-        check_type("task.reader.ontonotes", ontonotes, bool)
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:

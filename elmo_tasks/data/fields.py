@@ -1,4 +1,4 @@
-"""What readers are given, checked: their options, the fields of a user's input, and a saved state."""
+"""What readers are given, checked: the fields of a user's input, and a saved state."""
 
 from __future__ import annotations
 
@@ -7,20 +7,6 @@ from typing import Any
 
 from elmo_tasks.data.text import check_tokens
 from elmo_tasks.errors import UserError, quoted, shortened
-
-
-def check_type(key: str, value: Any, kind: type, at_least: int | None = None, among: Sequence[Any] = ()) -> None:
-    """Check that an option of a reader has the right type, is not too small, and is one of the choices.
-
-    Raises:
-        UserError: naming the key and what it may be.
-    """
-    expected = {bool: "true or false", int: "a whole number", str: "a text"}[kind]
-    expected += "" if at_least is None else f" of at least {at_least:,}"
-    expected = f"one of {', '.join(map(str, among))}" if among else expected
-    fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-    if not fits or (at_least is not None and value < at_least) or (among and value not in among):
-        raise UserError(f"{key} must be {expected}, found {quoted(value)}")
 
 
 def text_field(fields: Mapping[str, Any], name: str, where: str) -> str:

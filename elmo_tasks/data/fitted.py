@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmo_tasks.batch import Text
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.nn.characters import character_id_table
+from elmo_tasks.nn.characters import character_id_table, composed
 from elmo_tasks.nn.embedding import WordEmbedding
 from elmo_tasks.nn.words import Vocabulary, WordVectors
 from elmo_tasks.store.store import Store
@@ -77,7 +77,9 @@ class FittedData:
     def new_words(self, words: Iterable[str]) -> list[str]:
         """Those words that have no row, and have not been looked for."""
         return [
-            word for word in dict.fromkeys(words) if word not in self.vocabulary and word not in self._without_vector
+            word
+            for word in dict.fromkeys(map(composed, words))
+            if word not in self.vocabulary and word not in self._without_vector
         ]
 
     def add_words(self, words: Iterable[str], vectors: WordVectors, models: Sequence[nn.Module]) -> None:

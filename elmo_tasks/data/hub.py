@@ -34,6 +34,9 @@ class Hub:
             if name not in self._data:
                 found = shortened(", ".join(map(str, self._data)), 100)
                 raise UserError(f"data=hub: {id} has no split {quoted(name)} for {split}; it has {found}")
+        for split, name in splits.items():
+            if split != "train" and name == splits.get("train"):
+                raise UserError(f"data=hub: {quoted(name)} of {id} is both train and {split}; expected different ones")
         self.digest = self._digest([split for split in splits if split != "test"])
         self.test_digest = self._digest(["test"]) if "test" in splits else None
 
@@ -61,7 +64,23 @@ class Hub:
         return sha.hexdigest()[:16]
 
     def _rows(self, split: str) -> Iterator[Mapping[str, Any]]:
-        yield from self._data[self._splits[split]]
+        """The rows, with the names of labels where the data set has them: sets number them in different orders."""
+        data = self._data[self._splits[split]]
+        names = {column: found for column, feature in data.features.items() if (found := _label_names(feature))}
+        for row in data:
+            yield {key: _named(value, names[key]) if key in names else value for key, value in row.items()}
+
+
+def _label_names(feature: Any) -> list[str]:
+    """The names of a column of labels, or of lists of labels; else none."""
+    names: list[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
+    return names or []
+
+
+def _named(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [_named(part, names) for part in value]
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 
 def _load(id: str) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from elmo_tasks.data.sharing import StandIn, process_rows
 from elmo_tasks.data.source import Source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.characters import composed
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.store.store import Filled, Store
 
@@ -73,12 +73,14 @@ class TaskData(pl.LightningDataModule):
         self.items = read_splits(self.reader, self.source, self.dev_share)
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
+        self._n_updates = len(self._shuffled(random.Random(0)))
         self.items["train"] = take_fraction(self.items["train"], self.fraction, self.seed)
         vocabulary, matrix, self.coverage = self.words.embed(self._count_words("train"), self._count_words("dev"))
         self.fitted = FittedData(self.reader, vocabulary, matrix, update_words=self.update_words)
 
     def _count_words(self, split: str) -> Counter[str]:
-        return Counter(word for item in self.items.get(split, ()) for text in self.reader.texts(item) for word in text)
+        texts = (text for item in self.items.get(split, ()) for text in self.reader.texts(item))
+        return Counter(composed(word) for text in texts for word in text)
 
     def add_words(self, split: str, models: Sequence[nn.Module]) -> None:
         """Give the words of a split that is to be scored their vectors (see :meth:`FittedData.add_words`)."""
@@ -119,20 +121,26 @@ class TaskData(pl.LightningDataModule):
         budgets, patience and schedules, which count epochs, are the same number of updates at every share.
         """
         rng = random.Random(f"{self.seed}-{number}")
-        train, n_original = self.items["train"], self.original["train"]
-        n_updates = math.ceil(n_original / self.batch_size) if len(train) < n_original else 1
+        train = self.items["train"]
+        is_share = len(train) < self.original["train"]
         items: list[Any] = []
         batches: list[list[int]] = []
-        while len(batches) < n_updates:
+        while not batches or (is_share and len(batches) < self._n_updates):
             batches += [[len(items) + k for k in batch] for batch in self._shuffled(rng)]
             items += [self.reader.vary(item, rng) for item in train]
-        batches = batches[:n_updates] if len(train) < n_original else batches
-        items, batches = self._own_rows(items, batches)
+        items, batches = self._own_rows(items, batches[: self._n_updates] if is_share else batches)
         return self._loader(items, _Batches(batches, self._n_done))
 
     def val_dataloader(self) -> DataLoader[Any]:
-        """The dev set; of several processes, each has some rows of each batch."""
-        return self._loader(*self._own_rows(self.items["dev"], self._by_length("dev")))
+        """The dev set; of several processes, each has some rows of each batch.
+
+        The batches are in order of length. If training scores only the first of them (``trainer.limit_val_batches``),
+        they are in a fixed random order, so that these are of all lengths.
+        """
+        batches = self._by_length("dev")
+        if self.trainer and self.trainer.limit_val_batches != 1.0:
+            random.Random(0).shuffle(batches)
+        return self._loader(*self._own_rows(self.items["dev"], batches))
 
     def batches(self, split: str) -> DataLoader[Any]:
         """A split in order of length, for scoring by one process."""

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.fields import check_type, state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, files_below, unescape
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
+from elmo_tasks.values import Size
 
 IGNORED = -100
 
@@ -61,11 +62,11 @@ class PosReader(Reader[PosItem]):
         encoding: of the files.
     """
 
+    one_folder = True
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
 
-    def __init__(self, *, column: int = 1, encoding: str = "utf-8") -> None:
+    def __init__(self, *, column: Size = 1, encoding: str = "utf-8") -> None:
         super().__init__(encoding=encoding)
-        check_type("task.reader.column", column, int, at_least=1)
         self.column = column
 
     def read_file(self, path: Path, split: str) -> list[PosItem]:

@@ -34,6 +34,9 @@ class Reader(ABC, Generic[Item]):
     documents: ClassVar[bool] = False
     """Whether an item is a document of any number of sentences: a batch is one document, a row of it a sentence."""
 
+    one_folder: ClassVar[bool] = False
+    """Whether one folder may hold all splits, of which :meth:`read_file` chooses the files of each."""
+
     fields: ClassVar[Mapping[str, str]]
     """The fields of an item that :meth:`from_json` takes, each with a description."""
 

@@ -77,7 +77,7 @@ class SnliReader(Reader[SnliItem]):
         return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SnliItem]:
-        """Hub rows with ``premise``, ``hypothesis`` and ``label`` (-1 for no majority)."""
+        """Hub rows with ``premise``, ``hypothesis`` and ``label``, a name or its number (-1 for no majority)."""
         items: list[SnliItem] = []
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
@@ -85,9 +85,11 @@ class SnliReader(Reader[SnliItem]):
                 premise, hypothesis, label = row["premise"], row["hypothesis"], row["label"]
             except KeyError as error:
                 raise UserError(f"{place}: expected the columns premise, hypothesis and label, no {error}") from error
-            if not isinstance(label, int) or isinstance(label, bool) or not -1 <= label < len(LABELS):
+            if isinstance(label, int) and not isinstance(label, bool) and -1 <= label < len(LABELS):
+                label = NO_MAJORITY if label == -1 else LABELS[label]
+            if label not in (*LABELS, NO_MAJORITY):
                 raise UserError(f"{place}: label {quoted(label)} is not in -1 .. {len(LABELS) - 1}")
-            self._add(items, premise, hypothesis, NO_MAJORITY if label == -1 else LABELS[label], place)
+            self._add(items, premise, hypothesis, label, place)
         return items
 
     def _add(self, items: list[SnliItem], premise: Any, hypothesis: Any, label: str, where: str) -> None:

@@ -42,9 +42,17 @@ class Files:
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
             is an error only when the test set is to be scored. No other split may have a file of train.
         key: the name of ``files`` in the configuration, for messages.
+        one_folder: whether the splits may share a folder (see :class:`Reader`).
     """
 
-    def __init__(self, root: str | None, files: Mapping[str, str | None], key: str = "task.files") -> None:
+    def __init__(
+        self,
+        root: str | None,
+        files: Mapping[str, str | None],
+        key: str = "task.files",
+        *,
+        one_folder: bool = False,
+    ) -> None:
         if root is None:
             raise UserError("data.root is not set; add data.root=DIR to the command line")
         if not Path(root).is_dir():
@@ -57,8 +65,9 @@ class Files:
         named = [split for split in SPLITS if files.get(split) is not None]
         found = {split: _find(Path(root), str(files[split]), split, key) for split in named}
         self.paths = {split: path for split, path in found.items() if path is not None}
-        refuse_leaks({split: [path] for split, path in self.paths.items() if path.is_file()})
         contents = {split: _list_files(path) for split, path in self.paths.items()}
+        apart = {split: found for split, found in contents.items() if self.paths[split].is_file() or not one_folder}
+        refuse_leaks(apart)
         self.digest = digest_training(contents["train"], contents.get("dev", []))
         self.test_digest = digest_files(contents["test"]) if "test" in contents else None
 

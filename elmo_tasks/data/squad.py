@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.fields import check_type, text_field
+from elmo_tasks.data.fields import text_field
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.squad_json import Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
 from elmo_tasks.data.tokens import Token, split_words, tokenize
 from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.values import Size
 
 
 class SquadGold(TypedDict):
@@ -83,19 +84,22 @@ class SquadReader(Reader[SquadItem]):
         too_long: what to do with a longer one: ``error``, or ``truncate`` it to its first ``max_tokens``. Every dev
             and test question is still asked of what is left.
         bad_answers: what to do if the text at an answer's offset is not the answer: ``error``, or ``drop`` the
-            answer (and the question, if no answer is left).
+            answer of a training question (and the question, if no answer is left). Dev and test keep all answers,
+            since the scorer compares texts.
         encoding: of the files.
     """
 
     fields: ClassVar[Mapping[str, str]] = {"context": "a paragraph", "question": "a question on it"}
 
     def __init__(
-        self, *, max_tokens: int, too_long: str = "error", bad_answers: str = "error", encoding: str = "utf-8"
+        self,
+        *,
+        max_tokens: Size,
+        too_long: Literal["error", "truncate"] = "error",
+        bad_answers: Literal["error", "drop"] = "error",
+        encoding: str = "utf-8",
     ) -> None:
         super().__init__(encoding=encoding)
-        check_type("task.reader.too_long", too_long, str, among=("error", "truncate"))
-        check_type("task.reader.bad_answers", bad_answers, str, among=("error", "drop"))
-        check_type("task.reader.max_tokens", max_tokens, int, at_least=1)
         self.max_tokens, self.too_long, self.bad_answers = max_tokens, too_long, bad_answers
 
     def read_file(self, path: Path, split: str) -> list[SquadItem]:
@@ -110,26 +114,26 @@ class SquadReader(Reader[SquadItem]):
         items: list[SquadItem] = []
         seen: set[str] = set()
         mismatched: list[str] = []
-        paragraphs: dict[str, Paragraph] = {}
+        paragraph: Paragraph | None = None
         for number, question in enumerate(questions):
             if question.id in seen:
                 raise UserError(f"{where}: the id {quoted(question.id)} comes twice")
             seen.add(question.id)
-            good = [answer for answer in question.answers if answer.fits(question.context)]
-            if len(good) < len(question.answers):
+            fitting = [answer for answer in question.answers if answer.fits(question.context)]
+            if len(fitting) < len(question.answers):
                 mismatched.append(question.id)
-            if not good:
+            answers = fitting if split == "train" else question.answers
+            if not answers:
                 continue
-            if question.context not in paragraphs:
+            if paragraph is None or paragraph.context != question.context:  # questions on one come together
                 place = f"{where}: the paragraph of question {shortened(question.id, 40)}"
-                paragraphs = {question.context: self._paragraph(question.context, place)}  # they come in order
-            paragraph = paragraphs[question.context]
+                paragraph = self._paragraph(question.context, place)
             words = split_words(question.question)
             check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
-            gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in good])
-            span = _span(paragraph, good[0].start, good[0].text)
+            gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in answers])
+            span = _span(paragraph, fitting[0].start, fitting[0].text) if fitting else None
             if split == "train":
-                self._count_span(paragraph, span, good[0].text)
+                self._count_span(paragraph, span, fitting[0].text)
             if span is not None or split != "train":
                 items.append(SquadItem(words, paragraph, span, gold))
         self._mismatched(mismatched, where)

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.conll2012 import read_documents
-from elmo_tasks.data.fields import check_type, state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.frames import SrlGold, read_frames
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import find_spans
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, counted, quoted
+from elmo_tasks.values import Size
 
 
 @dataclass
@@ -65,9 +66,8 @@ class SrlReader(Reader[SrlItem]):
         "predicates": "optional: the positions of its predicates, from 0",
     }
 
-    def __init__(self, *, max_training_tokens: int, encoding: str = "utf-8") -> None:
+    def __init__(self, *, max_training_tokens: Size, encoding: str = "utf-8") -> None:
         super().__init__(encoding=encoding)
-        check_type("task.reader.max_training_tokens", max_training_tokens, int, at_least=1)
         self.max_training_tokens = max_training_tokens
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.data.fields import check_type
 from elmo_tasks.data.labelled import LabelledReader, LabelledText
 from elmo_tasks.data.text import check_tokens, read_lines, unescape
 from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.values import Size
 
 N_LABELS = 5
 
@@ -31,12 +31,9 @@ class SstReader(LabelledReader):
     labels = ("very negative", "negative", "neutral", "positive", "very positive")
 
     def __init__(
-        self, *, phrases: bool, min_phrase_tokens: int = 1, unescape: bool = True, encoding: str = "utf-8"
+        self, *, phrases: bool, min_phrase_tokens: Size = 1, unescape: bool = True, encoding: str = "utf-8"
     ) -> None:
         super().__init__(encoding=encoding)
-        check_type("task.reader.phrases", phrases, bool)
-        check_type("task.reader.unescape", unescape, bool)
-        check_type("task.reader.min_phrase_tokens", min_phrase_tokens, int, at_least=1)
         self.phrases, self.min_phrase_tokens, self.unescape = phrases, min_phrase_tokens, unescape
 
     def read_file(self, path: Path, split: str) -> list[LabelledText]:
@@ -58,14 +55,15 @@ class SstReader(LabelledReader):
         return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[LabelledText]:
-        """Hub rows with ``text`` (tokenised, spaces between) and ``label``."""
+        """Hub rows with ``text`` (tokenised, spaces between) and ``label``, a number or its name."""
         if self.phrases:
             raise UserError(f"{where}: the hub's copy has whole sentences only; add task.reader.phrases=false")
         items = []
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
-                tokens, label = [t for t in row["text"].split(" ") if t], int(row["label"])
+                tokens, label = [t for t in row["text"].split(" ") if t], row["label"]
+                label = self.labels.index(label) if label in self.labels else int(label)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise UserError(f"{place}: expected the columns text and label ({error!r})") from error
             if not 0 <= label < N_LABELS:

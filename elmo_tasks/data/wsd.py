@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.senses import Lemma, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.data.splits import take_fraction
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.files import digest_files
 
 _TEXT, _KEYS = ".data.xml", ".gold.key.txt"
@@ -46,11 +47,14 @@ class WsdData:
         if not self.senses.is_file():
             raise UserError(f"{self.senses}: no such file; set data.root, or task.data.senses to its place below it")
         folders = {"train": [train], "dev": dev, "test": test}
+        for split in ("dev", "test"):
+            _check_names(folders[split], f"task.data.{split}")
         self.files = {
             split: {Path(folder).name: _pairs(Path(root) / folder, split) for folder in folders[split]}
             for split in SPLITS
             if split != "test" or any((Path(root) / folder).exists() for folder in test)
         }
+        refuse_leaks({split: self._list_files(split) for split in self.files})
         self.digest = digest_files([*self._list_files("train"), *self._list_files("dev"), self.senses])
         self.test_digest = digest_files(self._list_files("test")) if "test" in self.files else None
 
@@ -103,6 +107,14 @@ class WsdData:
 
 def _count(sentences: Sequence[SenseSentence]) -> int:
     return sum(len(sentence.instances) for sentence in sentences)
+
+
+def _check_names(folders: Sequence[str], key: str) -> None:
+    """Check that the sets of a split can be told apart, and from the score of all of them, by their folders' names."""
+    names = [Path(folder).name for folder in folders]
+    for name in names:
+        if names.count(name) > 1 or name == "f1":
+            raise UserError(f"{key}: a set has the name of its folder, so {quoted(name)} must be another name")
 
 
 def _pairs(folder: Path, split: str) -> list[tuple[Path, Path]]:

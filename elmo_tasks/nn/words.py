@@ -11,21 +11,25 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.nn.characters import composed
 from elmo_tasks.nn.glove import PackagedVectors, StoredVectors, TextVectors, Vector
 
 PADDING, UNKNOWN = 0, 1
 
 
 class Vocabulary:
-    """Words with an embedding row. Row 0 is padding, row 1 all unknown words."""
+    """Words with an embedding row. Row 0 is padding, row 1 all unknown words.
+
+    Words are :func:`composed`, as in the biLM: a baseline must not lose words by the spelling of their accents alone.
+    """
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.ids = {word: k for k, word in enumerate(words, start=2)}
+        self.ids = {composed(word): k for k, word in enumerate(words, start=2)}
 
     def append(self, words: Iterable[str]) -> None:
         """Give words that have no row yet the next ones."""
         for word in words:
-            self.ids[word] = len(self)
+            self.ids[composed(word)] = len(self)
 
     @property
     def words(self) -> list[str]:
@@ -36,10 +40,10 @@ class Vocabulary:
         return len(self.ids) + 2
 
     def __contains__(self, word: str) -> bool:
-        return word in self.ids
+        return composed(word) in self.ids
 
     def __getitem__(self, word: str) -> int:
-        return self.ids.get(word, UNKNOWN)
+        return self.ids.get(composed(word), UNKNOWN)
 
 
 class WordVectors:
@@ -94,8 +98,8 @@ class WordVectors:
         (:meth:`elmo_tasks.data.fitted.FittedData.add_words`): training does not depend on them.
 
         Args:
-            train: counts of the training words.
-            dev: words of the development set.
+            train: counts of the training words, :func:`composed`.
+            dev: words of the development set, composed too.
 
         Returns:
             the vocabulary, float ``[n, dim]``, and the share of the training tokens that have a vector.
@@ -141,14 +145,14 @@ class WordVectors:
         return self.stored.name if self.stored else self.name
 
     def lookup(self, types: Iterable[str]) -> dict[str, Vector]:
-        """The vectors of the words that have one; a text file is read once.
+        """The vectors of the words that have one, looked up :func:`composed`; a text file is read once.
 
         Raises:
             UserError: if the vectors cannot be read or are of another size.
         """
         if self.stored is None:
             return {}
-        forms = {word: ((word, word.lower()) if self.lowercase else (word,)) for word in types}
+        forms = {word: _spellings(composed(word), lowercase=self.lowercase) for word in types}
         wanted = {form for pair in forms.values() for form in pair}
         found = self.stored.find(wanted)
         if self.unit_length:
@@ -166,6 +170,11 @@ class WordVectors:
                 f"{self.key}.path={self.path}: not one word of the data is in it; "
                 "expected a word and its numbers a line"
             )
+
+
+def _spellings(word: str, *, lowercase: bool) -> tuple[str, ...]:
+    """What a word may be written as among the vectors, the best first."""
+    return (word, word.lower()) if lowercase else (word,)
 
 
 def _to_unit_length(vector: Vector) -> Vector:

@@ -54,7 +54,7 @@ def _digest_data(root: str, files: tuple[tuple[str, Any], ...]) -> tuple[str, st
     from elmo_tasks.data.source import Files
 
     bundled = BUNDLED / "sample"
-    found = Files(str(bundled) if root == "bundled" else root, dict(files))
+    found = Files(str(bundled) if root == "bundled" else root, dict(files), one_folder=True)
     return found.digest, found.test_digest
 
 

@@ -1,6 +1,9 @@
 import random
 import re
+import statistics
+import unicodedata
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -141,6 +144,36 @@ def test_an_epoch_of_a_share_has_as_many_updates_as_one_of_the_whole_set(make_da
     first, second = (contents(data.epoch(number)) for number in (0, 1))
     assert first == batches
     assert len(used) <= 8 or second != first
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.5])
+def test_an_epoch_of_a_share_has_as_many_updates_where_tokens_bound_the_batches(make_data, fraction):
+    sentences = sentences_of_many_lengths(800)
+    whole, share = (make_data(sentences, fraction=part, batch_tokens=60) for part in (1.0, fraction))
+    n_updates = len(contents(whole.epoch(0)))
+    assert n_updates > 2 * len(sentences) / 8, "batches of fewer than 8"
+    assert len(contents(share.epoch(0))) == pytest.approx(n_updates, rel=0.02)  # pools of another order differ a little
+
+
+def test_scoring_a_part_of_dev_during_training_takes_items_of_all_lengths(make_data):
+    sentences = sentences_of_many_lengths(400)
+    data = make_data(sentences[:10], dev=sentences)
+    everything = contents(data.val_dataloader())
+    data.trainer = SimpleNamespace(limit_val_batches=1.0, world_size=1)
+    assert contents(data.val_dataloader()) == everything
+    data.trainer.limit_val_batches = 0.3
+    part = contents(data.val_dataloader())[: int(0.3 * len(everything))]
+    assert contents(data.val_dataloader())[: len(part)] == part, "the same ones each time"
+    assert statistics.fmean(map(len, flat(part))) == pytest.approx(statistics.fmean(map(len, sentences)), rel=0.25)
+
+
+def test_a_word_is_one_however_its_accents_are_encoded(make_data):
+    written = [unicodedata.normalize(form, "café") for form in ("NFC", "NFD")]
+    data = make_data([[written[0]], [written[1]]])
+    assert written[0] != written[1]
+    assert list(data.fitted.vocabulary.ids) == [written[0]]  # seen twice
+    assert data.fitted.text([written]).word_ids.tolist() == [[2, 2]]
+    assert data.fitted.new_words(written) == []
 
 
 def test_ids_and_mask_of_a_batch_token_by_token(make_data):

@@ -76,3 +76,11 @@ def test_a_file_without_a_sentence_is_refused_as_empty(tmp_path, content):
     files = Files(str(tmp_path), {split: split for split in ("train", "dev", "test")})
     with pytest.raises(UserError, match=r"/dev: nothing to use in it; expected the dev split"):
         files.read(NerReader(), "dev")
+
+
+def test_a_file_whose_first_column_is_numbers_is_no_column_file(read):
+    lines = ["# sent_id = a-1", "# text = The cat", "1\tThe\tthe\tDET", "2\tcat\tcat\tNOUN", "", ""]
+    for begin in (0, 1):
+        with pytest.raises(UserError, match=r"some\.conll:1: CoNLL-U, .* cut -f2,4$"):
+            read("\n".join(lines[begin:]))
+    assert read("# SYM\nsent_id NN\n") == [[("#", "SYM"), ("sent_id", "NN")]]

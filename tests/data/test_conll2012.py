@@ -159,7 +159,9 @@ def test_spans_are_read_from_brackets(read, cells, spans):
 
 @pytest.mark.parametrize("cell", ["ARG0*", "(ARG0", "(ARG0)", "(*)", "*(", "(V**)", "*)(V*)", "((V*)", "V"])
 def test_a_malformed_cell_is_refused_with_its_line(read, cell):
-    with pytest.raises(UserError, match=r"some\.conll:3: malformed span '.*'; expected such as \(ARG0\*") as error:
+    with pytest.raises(
+        UserError, match=r"some\.conll:3: malformed span '.*'; expected, for example, \(ARG0\*"
+    ) as error:
         read_spans(read, f"* {cell} *")
     assert repr(cell) in str(error.value)
 
@@ -169,9 +171,9 @@ def test_a_malformed_cell_is_refused_with_its_line(read, cell):
     [
         ("* (ARG0* * *", 3, "the span ARG0 is not closed before the sentence ends"),
         ("(V*) * (ARG0*", 4, "the span ARG0 is not closed"),
-        ("* *)", 3, r"a bracket is closed that none opened \('\*\)'\)"),
-        ("(ARG0* *) *) *", 4, "a bracket is closed that none opened"),
-        ("* (V*))", 3, "a bracket is closed that none opened"),
+        ("* *)", 3, r"a closing bracket has no opening bracket \('\*\)'\)"),
+        ("(ARG0* *) *) *", 4, "a closing bracket has no opening bracket"),
+        ("* (V*))", 3, "a closing bracket has no opening bracket"),
         ("(ARG0* (V*) *)", 3, "V begins within ARG0; spans must not overlap"),
         ("(ARG0* * (V* *))", 4, "V begins within ARG0"),
         ("* (ARG0(V*))", 3, "V begins within ARG0"),

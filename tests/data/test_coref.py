@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
+from elmo_tasks.configuration.check import check_constructor
 from elmo_tasks.data.clusters import n_crossing, read_clusters
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
@@ -167,10 +168,10 @@ def refusal(read, split, content):
     [
         ("- (0 -", 8, "a mention of cluster 0 is not closed before the sentence ends"),
         ("(0 (0 - 0)", 7, "a mention of cluster 0 is not closed before the sentence ends"),
-        ("(0 1) -", 8, "a mention of cluster 1 ends that did not begin here"),
-        ("- - 0)", 9, "a mention of cluster 0 ends that did not begin here"),
-        ("(0) 0) -", 8, "a mention of cluster 0 ends that did not begin here"),
-        ("- 0)|(0 0)", 8, "a mention of cluster 0 ends that did not begin here"),
+        ("(0 1) -", 8, "a mention of cluster 1 is closed but was not opened in this sentence"),
+        ("- - 0)", 9, "a mention of cluster 0 is closed but was not opened in this sentence"),
+        ("(0) 0) -", 8, "a mention of cluster 0 is closed but was not opened in this sentence"),
+        ("- 0)|(0 0)", 8, "a mention of cluster 0 is closed but was not opened in this sentence"),
         ("- (5)|(5)", 8, "this mention is twice in cluster 5"),
         ("(1|(1 1)|1)", 8, "this mention is twice in cluster 1"),
     ],
@@ -189,7 +190,7 @@ def test_brackets_that_make_no_clusters_are_refused_with_file_and_line(tmp_path,
 )
 def test_a_malformed_cell_is_refused_with_file_and_line(tmp_path, read, cell):
     content = conll(("c", "000", ANN), ("d", "000", make_sentence(f"- {cell} -")))
-    message = f"malformed mention {cell!r}; expected such as (3, 3), (3) or (3|(4)"
+    message = f"malformed mention {cell!r}; expected, for example, (3, 3), (3) or (3|(4)"
     assert refusal(read, "test", content) == f"{tmp_path}/test.conll:11: {message}"
 
 
@@ -209,13 +210,13 @@ def test_a_training_file_without_mentions_is_refused(tmp_path, read):
 @pytest.mark.parametrize("value", [0, -1, 2.5, "50", None])
 def test_max_training_sentences_must_be_a_positive_whole_number(value):
     with pytest.raises(UserError, match=rf"max_training_sentences must be .* at least 1, found {value!r}$"):
-        CorefReader(max_training_sentences=value)
+        check_constructor("task.reader", {"max_training_sentences": value}, CorefReader)
 
 
 @pytest.mark.parametrize("value", ["maybe", "true", 1, 0, None])
 def test_ontonotes_must_be_true_or_false(value):
     with pytest.raises(UserError, match=rf"^task\.reader\.ontonotes must be true or false, found {value!r}$"):
-        CorefReader(max_training_sentences=50, ontonotes=value)
+        check_constructor("task.reader", {"max_training_sentences": 50, "ontonotes": value}, CorefReader)
 
 
 def test_documents_without_mentions_are_counted_and_those_of_training_left_out(read):

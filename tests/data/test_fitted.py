@@ -158,7 +158,7 @@ def test_a_training_set_with_nothing_to_find_is_refused(tmp_path):
     entities, frames = tmp_path / "ner.txt", tmp_path / "train.conll"
     entities.write_text("Ann x x O\nleft x x O\n")
     with pytest.raises(
-        UserError, match=r"/ner\.txt: no entity in the training set, every tag is O; expected some such"
+        UserError, match=r"/ner\.txt: no entity in the training set, every tag is O; expected at least one such"
     ):
         NerReader().read_file(entities, "train")
     assert len(NerReader().read_file(entities, "dev")) == 1

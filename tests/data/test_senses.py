@@ -1,10 +1,13 @@
 import lzma
+import shutil
 
 import pytest
 
 from elmo_tasks.data import text as text_module
 from elmo_tasks.data.senses import Instance, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
+from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
 <corpus lang="en" source="s">
@@ -150,3 +153,25 @@ def test_an_encoding_that_no_text_has_is_refused_with_its_line(tmp_path, encodin
     with pytest.raises(UserError, match=r"a\.data\.xml:1: .*XML") as error:
         list(read_sense_corpus(tmp_path / "a.data.xml", tmp_path / "a.gold.key.txt"))
     assert len(str(error.value)) - len(str(tmp_path)) < 300
+
+
+def sense_data(root, **folders):
+    """Sets that are copies of one, in folders of different names."""
+    for folder in ("train", "dev", "a/data", "b/data", "f1"):
+        shutil.copytree(BUNDLED / "sample" / "wsd" / "semcor", root / folder)
+    (root / "index.sense").write_text("")
+    given = {"train": "train", "dev": ["dev"], "test": []} | folders
+    return WsdData(root=str(root), senses="index.sense", fraction=1.0, seed=1, **given)
+
+
+def test_sets_to_score_have_names_of_their_own(tmp_path):
+    with pytest.raises(UserError, match=r"^task\.data\.test: .* so 'data' must be another name$"):
+        sense_data(tmp_path / "1", test=["a/data", "b/data"])
+    with pytest.raises(UserError, match=r"^task\.data\.dev: .* so 'f1' must be another name$"):
+        sense_data(tmp_path / "2", dev=["f1"])
+    sense_data(tmp_path / "3", test=["b/data"])
+
+
+def test_the_training_text_of_a_probe_is_not_scored(tmp_path):
+    with pytest.raises(UserError, match=r" is in both train and dev; expected files of its own for each$"):
+        sense_data(tmp_path, dev=["train"])

@@ -12,7 +12,7 @@ import pytest
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.hub import Hub, is_reachable
 from elmo_tasks.data.ner import NerReader
-from elmo_tasks.data.snli import SnliReader
+from elmo_tasks.data.snli import LABELS, SnliReader
 from elmo_tasks.data.source import Files
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
@@ -57,6 +57,41 @@ def test_entities_come_from_a_local_copy_of_the_hubs_rows(folder, write):
     assert [item.tokens for item in items["train"]] == [["Ann", "Lee", "left"], ["Oslo"]]
     assert [item.spans for item in items["train"]] == [[(0, 2, "PER")], [(0, 1, "LOC")]]
     assert items["dev"] == items["test"] == items["train"][:1]
+
+
+def with_names(names):
+    """Writes rows whose labels are numbers into a list of names of their own."""
+    label = datasets.ClassLabel(names=names)
+
+    def write(path, rows):
+        types = {"premise": text, "hypothesis": text, "label": label}
+        types |= {"tokens": datasets.Sequence(text), "ner_tags": datasets.Sequence(label)}
+        features = datasets.Features({key: types[key] for key in rows[0]})
+        datasets.Dataset.from_list(rows, features=features).to_parquet(path.with_suffix(".parquet"))
+
+    text = datasets.Value("string")
+    return write
+
+
+def test_labels_are_read_by_the_names_that_a_data_set_gives_their_numbers(folder):
+    tags = ["O", "B-ORG", "B-PER", "I-PER", "I-ORG"]
+    rows = [{"tokens": ["Ann", "Lee", "of", "Red", "Inc"], "ner_tags": [2, 3, 0, 1, 4]}]
+    (item,) = Hub(id=folder(with_names(tags), rows), splits=SPLITS).read(NerReader(), "train")
+    assert item.spans == [(0, 2, "PER"), (3, 5, "ORG")]
+    pairs = [{"premise": "A man .", "hypothesis": "A dog .", "label": label} for label in (0, 1, -1)]
+    hub = Hub(id=folder(with_names(["contradiction", "entailment", "neutral"]), pairs), splits=SPLITS)
+    assert [LABELS[item.label] for item in hub.read(SnliReader(), "train")] == ["contradiction", "entailment"]
+
+
+def test_the_digest_of_hub_rows_depends_on_the_names_of_their_labels(folder):
+    rows = [{"premise": "A man .", "hypothesis": "A dog .", "label": 0}]
+    orders = [["entailment", "neutral", "contradiction"], ["contradiction", "neutral", "entailment"]]
+    assert len({Hub(id=folder(with_names(names), rows), splits=SPLITS).digest for names in orders}) == 2
+
+
+def test_a_split_of_the_hub_is_not_both_train_and_dev(folder):
+    with pytest.raises(UserError, match=r"^data=hub: 'train' of .* is both train and dev; expected different ones$"):
+        Hub(id=folder(as_json, SST), splits=SPLITS | {"dev": "train"})
 
 
 @pytest.mark.parametrize("write", [as_parquet, as_json])
@@ -137,6 +172,20 @@ def test_a_file_of_train_is_in_no_other_split(files, tmp_path, split, name):
         Files(str(tmp_path), files | {split: name})
 
 
+@pytest.mark.parametrize(("train", "dev"), [("data", "data/dev"), ("data", "data"), ("data/train", "data")])
+def test_a_folder_of_train_holds_no_file_of_another_split(tmp_path, train, dev):
+    for split in ("train", "dev"):
+        (tmp_path / "data" / split).mkdir(parents=True)
+        (tmp_path / "data" / split / "a.gold_conll").write_text("#begin")
+    found = {"train": train, "dev": dev, "test": None}
+    with pytest.raises(
+        UserError, match=r"/a\.gold_conll is in both train and dev; expected files of its own for each$"
+    ):
+        Files(str(tmp_path), found)
+    Files(str(tmp_path), found, one_folder=True)  # a reader that chooses the files of each split
+    Files(str(tmp_path), found | {"train": "data/train", "dev": "data/dev"})
+
+
 def test_held_out_text_is_not_in_the_training_text(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text("some text\n")
@@ -161,7 +210,7 @@ def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
             for name in names:
                 (tmp_path / folder).mkdir(exist_ok=True)
                 (tmp_path / folder / name).write_text(f"(3 {name})\n")
-        found.append(Files(str(tmp_path), folders).digest)
+        found.append(Files(str(tmp_path), folders, one_folder=True).digest)
         if dev not in ("d", None, train):
             text = TextFiles(root=str(tmp_path), train=f"{folders['train']}/*", heldout=f"{folders['dev']}/*")
             assert text.digest == found[-1]

@@ -1,4 +1,5 @@
 import sys
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -175,3 +176,11 @@ def test_a_vector_is_finite_and_its_line_is_bounded(tmp_path, line, message):
     path.write_text(f"of 1 2 3\n{line}\n", "utf-8")
     with pytest.raises(UserError, match=rf"vectors:2: .*{message}"):
         WordVectors(name="glove", path=str(path), dim=3, lowercase=True).lookup(["the"])
+
+
+def test_a_decomposed_word_has_the_vector_of_the_composed_one(tmp_path):
+    composed, decomposed = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
+    path = tmp_path / "vectors.txt"
+    path.write_text(f"{composed} 1 2\n", "utf-8")
+    found = WordVectors(name="glove", path=str(path), dim=2, lowercase=False).lookup([decomposed])
+    assert found[decomposed].tolist() == [1, 2]

@@ -286,8 +286,15 @@ def test_a_task_whose_data_are_licensed_is_not_on_the_hub(composed: Any) -> None
 
 
 def test_a_wrong_option_of_a_reader_gives_a_one_sentence_error(composed: Any) -> None:
-    with pytest.raises(UserError, match=r"^task\.reader\.max_training_tokens must be a whole number, found 'many'"):
+    expected = r"^task\.reader\.max_training_tokens must be a whole number of at least 1, found 'many'"
+    with pytest.raises(UserError, match=expected):
         train.run(composed("task=srl", "task.reader.max_training_tokens=many"))
+
+
+def test_a_wrong_option_of_the_reader_of_a_task_s_text_is_told(composed: Any) -> None:
+    changes = "+task.lm.changes.srl={reader: {max_training_tokens: 0}}"
+    with pytest.raises(UserError, match=r"reader\.max_training_tokens must be a whole number of at least 1, found 0"):
+        train.run(composed("task=lm", "task.lm.init=mini", "task.lm.text=srl", changes))
 
 
 def test_whether_the_documents_are_ontonotes_is_true_or_false(composed: Any) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.assembly import build_data
+from elmo_tasks.configuration.check import check_constructor
+from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.errors import UserError
@@ -119,7 +120,7 @@ def test_only_ten_ids_of_mismatched_answers_are_shown(write, n, shown):
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_mismatched_answers_are_dropped_and_counted_if_asked_for(write, split):
+def test_mismatched_answers_are_dropped_from_training_and_counted_if_asked_for(write, split):
     questions = [
         question("none", ("Ann", 1), ("Bob", 0)),
         question("some", ("Ann", 1), ("Bob", 9), ("left", 4)),
@@ -127,11 +128,14 @@ def test_mismatched_answers_are_dropped_and_counted_if_asked_for(write, split):
     ]
     reader = make_reader(bad_answers="drop")
     items = reader.read_file(write(make_content((CONTEXT, *questions))), split)
-    assert [item.gold for item in items] == [
-        {"id": "some", "number": 1, "answers": ["Bob", "left"]},
-        {"id": "all", "number": 2, "answers": ["Ann"]},
-    ]
-    assert items[0].span == (2, 2)
+    answers = {item.gold["id"]: item.gold["answers"] for item in items}
+    if split == "train":
+        assert answers == {"some": ["Bob", "left"], "all": ["Ann"]}
+    else:  # an official scorer reads all of them
+        assert answers == {"none": ["Ann", "Bob"], "some": ["Ann", "Bob", "left"], "all": ["Ann"]}
+    spans = {item.gold["id"]: item.span for item in items}
+    assert spans == {"some": (2, 2), "all": (0, 0)} | ({} if split == "train" else {"none": None})
+    assert [item.gold["number"] for item in items] == ([1, 2] if split == "train" else [0, 1, 2])
     assert reader.left_out == {"questions with answers that do not match": 2}
 
 
@@ -278,17 +282,16 @@ def test_only_training_questions_are_counted_as_dropped(write):
     [("too_long", "cut"), ("too_long", None), ("too_long", True), ("bad_answers", "ignore"), ("bad_answers", None)]
     + [("max_tokens", value) for value in (0, -1, 2.5, "many")],
 )
-def test_a_wrong_option_is_refused_by_name(write, option, value):
-    path = write(make_content(LONG))
-    with pytest.raises(UserError, match=rf"task\.reader\.{option} must be .*found {value!r}"):
-        make_reader(**{"too_long": "truncate", option: value}).read_file(path, "train")
+def test_a_wrong_option_is_refused_by_name(option, value):
+    with pytest.raises(UserError, match=rf"^task\.reader\.{option} must be .*found {value!r}"):
+        check_constructor("task.reader", {"too_long": "truncate", option: value}, SquadReader)
 
 
 def test_a_wrong_option_on_the_command_line_gives_a_one_sentence_error_too():
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
         cfg = validate(compose("config", ["task=squad", "words=random", "task.reader.too_long=cut"]))
     with pytest.raises(UserError, match=r"task\.reader\.too_long must be one of error, truncate, found 'cut'"):
-        build_data(cfg)
+        check_nodes(cfg, [])
 
 
 def row(id_="q7", text=("Ann",), answer_start=(0,), **other):

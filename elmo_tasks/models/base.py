@@ -8,12 +8,19 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Generator, Tensor, nn
 
+from elmo_tasks.elmo import Elmo
+
 
 class TaskModel(nn.Module):
-    """Base of the task models: three methods over a task's batch.
+    """Base of the task models: ``forward``, ``loss`` and ``decode`` over a task's batch.
 
-    A model that has places for ELMo has an attribute ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`.
+    ``loss_weight`` too if the loss is not a mean over items.
+
+    Attributes:
+        elmo: where ELMo goes. Its penalty is added to the training loss, its weights are logged.
     """
+
+    elmo: Elmo
 
     @abstractmethod
     def forward(self, batch: Any) -> Any:

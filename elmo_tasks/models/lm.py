@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
 from elmo_tasks.data.windows import LmBatch
+from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.gather import gather_rows
 from elmo_tasks.nn.linear import linear
@@ -53,7 +54,7 @@ class LanguageModel(TaskModel):
         self, *, bilm: BiLM, vocabulary_size: int, n_samples: Size, dropout: Rate, forget: Probability = 0.0
     ) -> None:
         super().__init__()
-        self.bilm = bilm
+        self.bilm, self.elmo = bilm, Elmo(placement="none", n_layers=0, dim=0)
         self.n_samples = min(n_samples, vocabulary_size)
         self.dropout, self.forget = dropout, forget
         width = bilm.options.projection_dim

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from elmo_tasks.bilm.model import BiLM
@@ -107,11 +106,9 @@ def step_cost(
     sizes = batch_sizes(data, items, batches)
 
     def update(batch: Any) -> None:
-        batch = batch.to(device)
-        loss: Tensor = model.loss(model(batch), batch)
-        elmo = getattr(model, "elmo", None)
+        loss = module.training_step(batch.to(device), 0)
         optimizer.zero_grad()
-        (loss if elmo is None else loss + elmo.penalty()).backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), grad_norm or torch.inf).item()
         optimizer.step()
 

@@ -23,6 +23,11 @@ class TaskModel(nn.Module):
 
     elmo: Elmo
 
+    @property
+    def n_trained(self) -> int:
+        """How many numbers are trained."""
+        return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
     @abstractmethod
     def forward(self, batch: Any) -> Any:
         """An output dataclass; its docstring gives the shapes."""

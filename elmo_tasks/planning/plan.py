@@ -91,7 +91,7 @@ def make_plan(
     if layers is not None:
         data.use_layers(stand_in(store), splits)  # type: ignore[arg-type]
     model = build_model(cfg, data, elmo)
-    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    parameters = model.n_trained
     epochs, max_steps = cfg["trainer"]["max_epochs"], cfg["trainer"]["max_steps"]
     if done:
         return Plan(run_id, True, items, parameters, layers, None, epochs, 0)

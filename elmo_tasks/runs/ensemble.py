@@ -56,9 +56,9 @@ class Member:
 
 
 class EnsembleRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "ensemble"
+    kind: Kind = "ensemble"
     rank = 0
     seed: int | None = None
 

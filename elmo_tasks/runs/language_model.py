@@ -66,9 +66,9 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
 
 
 class LanguageModelRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "language_model"
+    kind: Kind = "language_model"
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)

@@ -22,9 +22,9 @@ from elmo_tasks.training.processes import require_one_process
 
 
 class SenseProbeRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "sense_probe"
+    kind: Kind = "sense_probe"
     rank = 0
 
     def __init__(self, cfg: dict[str, Any]) -> None:

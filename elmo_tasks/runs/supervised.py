@@ -38,9 +38,9 @@ from elmo_tasks.training.progress import ShowProgress
 
 
 class SupervisedRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "supervised"
+    kind: Kind = "supervised"
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)

@@ -21,7 +21,7 @@ from elmo_tasks.planning import plan as planning
 from elmo_tasks.planning.layers import Layers
 from elmo_tasks.planning.show import duration
 from elmo_tasks.planning.stand_in import StandInLayers, stand_in
-from elmo_tasks.runs.kinds import build_run
+from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import run
 from elmo_tasks.store.layers import LayerStore
 

@@ -18,7 +18,7 @@ from elmo_tasks.assembly import check_machine
 from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
-from elmo_tasks.planning.show import show, together
+from elmo_tasks.planning.show import show, total_seconds
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
@@ -80,7 +80,7 @@ def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:
             f"plan=true: task={cfg['task']['name']} trains on no items of its own; only such runs are planned"
         )
     show(this_run.plan(done=finished is not None and is_complete(cfg, this_run, finished)))
-    return together() / 3600
+    return total_seconds() / 3600
 
 
 def is_complete(cfg: dict[str, Any], this_run: Run, finished: Row) -> bool:

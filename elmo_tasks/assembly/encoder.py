@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.configuration.instances import make
@@ -14,6 +12,7 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.processor import device_for
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
@@ -119,5 +118,5 @@ def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
 
 
 def choose_device(cfg: dict[str, Any]) -> str:
-    """The device of the biLM and of ensembles; Lightning chooses its own for training."""
-    return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"
+    """The device of the biLM, of training and of scoring."""
+    return device_for(cfg["trainer"]["accelerator"])

@@ -15,7 +15,7 @@ from pytorch_lightning.loggers import Logger
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.processor import has_gpu, has_instructions
+from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
@@ -52,8 +52,7 @@ def check_machine(cfg: dict[str, Any]) -> None:
         raise UserError(
             "trainer.accelerator=gpu is not possible on this machine: PyTorch finds no GPU; set trainer.accelerator=cpu"
         )
-    on_cpu = accelerator == "cpu" or not has_gpu()
-    if precision == "bf16-mixed" and on_cpu and not has_instructions("bfloat16"):
+    if precision == "bf16-mixed" and device_for(accelerator) == "cpu" and not has_instructions("bfloat16"):
         raise UserError(
             "trainer.precision=bf16-mixed: this processor has no instructions for 16-bit products, which would be many "
             "times slower than those of 32 bits; set trainer.precision=32-true"

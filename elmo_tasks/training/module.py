@@ -79,7 +79,7 @@ class TaskModule(pl.LightningModule):
         """
         weights = [p for group in optimizer.param_groups for p in group["params"]]
         norm = nn.utils.clip_grad_norm_(weights, math.inf if gradient_clip_val is None else gradient_clip_val)
-        if self.trainer.scaler is None and not bool(norm.isfinite()):  # a scaler passes over them itself
+        if not bool(norm.isfinite()):
             raise self._broken("the gradient")
 
     def gather(self, part: Tensor) -> Tensor:

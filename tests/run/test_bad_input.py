@@ -70,7 +70,7 @@ REPO = Path(__file__).parents[2]
             r"an item of the \w+ split has \d+ tokens.*task\.training\.batch_tokens=\d+ if",
         ),
         ("ensemble=3", r"ensemble must be a list of two or more different seeds"),
-        ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, 16-mixed, found 'foo'"),
+        ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, found 'foo'"),
         ("trainer.precision=64-true", r"trainer\.precision must be one of"),
         ("trainer.precision=16-true", r"trainer\.precision must be one of"),
         ("trainer.accelerator=foo", r"trainer\.accelerator must be one of auto, cpu, gpu, found 'foo'"),

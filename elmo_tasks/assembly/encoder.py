@@ -71,7 +71,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
     ]
     for key, found, only in found_and_only:
         if found != only:
-            raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
+            raise UserError(f"bilm.{key}={found} needs a biLM; bilm={bilm['name']} supports only {only}")
     if bilm["path"] is None:
         raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
     encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device)
@@ -110,10 +110,10 @@ def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
     """The sizes that ``bilm=`` names.
 
     Raises:
-        UserError: if it names an encoder that is no biLM.
+        UserError: if it names an encoder that is not a biLM.
     """
     if "encoder" in bilm:
-        raise UserError(f"bilm={bilm['name']} is no biLM, so that it has no sizes to train; set bilm=mini")
+        raise UserError(f"bilm={bilm['name']} is not a biLM and cannot be trained with task=lm; set bilm=mini")
     return BiLMOptions.from_json(bilm["options"], source=f"bilm={bilm['name']}")
 
 

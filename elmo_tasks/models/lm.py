@@ -21,7 +21,7 @@ from elmo_tasks.nn.sampled_softmax import sampled_softmax_loss
 from elmo_tasks.values import Probability, Rate, Size
 
 EVERY_WORD = 10**9
-"""So many draws have every word among them for certain: the softmax over all words needs no correction."""
+"""A number of draws so large that every word is certain to be a candidate; the logits then need no correction."""
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
@@ -170,7 +170,16 @@ def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tu
 
 
 def log_expected_count(ids: Tensor, tries: int | Tensor, vocabulary_size: int) -> Tensor:
-    """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws."""
+    """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws.
+
+    Args:
+        ids: long ``[n]``.
+        tries: number of draws, an int or a float64 scalar.
+        vocabulary_size: number of words.
+
+    Returns:
+        float ``[n]``.
+    """
     rank = ids.double()
     probability = ((rank + 2) / (rank + 1)).log() / math.log(vocabulary_size + 1)
     return (-torch.expm1(tries * torch.log1p(-probability))).log().float()

@@ -42,7 +42,7 @@ def is_all(batches: float) -> bool:
 
 
 def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
-    """See that no setting is given that the training of a language model would not follow.
+    """Check that no setting is given that the training of a language model would not follow.
 
     Raises:
         UserError: naming the first one.

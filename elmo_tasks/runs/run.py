@@ -59,7 +59,7 @@ def run(config: DictConfig) -> float:
             folder.settle()
         finished = finished_row(folder.row)
         if finished is not None and is_complete(cfg, this_run, finished):
-            print_summary(finished, folder.row, note="already there, nothing was run (force=true runs it again)")
+            print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")
             return finished.score
         row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
@@ -77,7 +77,7 @@ def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:
     """
     if not isinstance(this_run, Plannable):
         raise UserError(
-            f"plan=true: task={cfg['task']['name']} trains on no items of its own; only such runs are planned"
+            f"plan=true: task={cfg['task']['name']} has no plan; plan=true is available for supervised tasks only"
         )
     show(this_run.plan(done=finished is not None and is_complete(cfg, this_run, finished)))
     return total_seconds() / 3600
@@ -110,7 +110,7 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
         raise error if this_run.rank == 0 else UserError(f"process {this_run.rank}: {error}") from None
     except OSError as error:
         where = error.filename or f"paths.outputs={cfg['paths']['outputs']}"
-        raise UserError(f"{where}: {error.strerror}; see that it can be written and that there is space") from error
+        raise UserError(f"{where}: {error.strerror}; check that it can be written and that there is space") from error
     except Exception as error:
         if this_run.rank == 0 and finished is None:
             message = "".join(traceback.format_exception_only(error)).strip()

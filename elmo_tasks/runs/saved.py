@@ -95,7 +95,7 @@ def read_model(
         raise UserError(f"{folder}: no such folder; expected that of a finished run")
     if (folder / BILM).is_dir():
         raise UserError(
-            f"{folder}: a training of a biLM, which predicts no items; bilm.path={folder / BILM} plugs it in"
+            f"{folder}: this run trained a biLM and has no task model; use it with bilm.path={folder / BILM}"
         )
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
@@ -104,7 +104,7 @@ def read_model(
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     words = check_object(config["words"], f"{folder / CONFIG}: words", _WORDS)
     if unknown := words.keys() - {field.name for field in fields(WordsSection)}:
-        raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is no setting of word vectors")
+        raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is not a setting of word vectors")
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")

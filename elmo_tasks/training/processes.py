@@ -46,7 +46,7 @@ def count_processes(cfg: dict[str, Any]) -> Processes:
 
 
 def require_one_process(cfg: dict[str, Any]) -> None:
-    """See that a run asks for one process.
+    """Check that a run asks for one process.
 
     Raises:
         UserError: if it asks for several.

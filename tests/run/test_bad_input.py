@@ -205,7 +205,7 @@ def test_16_bit_products_need_a_processor_that_has_them(
     composed: Any, tmp_path: Path, monkeypatch: Any, task: str
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
-    with pytest.raises(UserError, match=r"^trainer\.precision=bf16-mixed: this processor has no instructions"):
+    with pytest.raises(UserError, match=r"^trainer\.precision=bf16-mixed: this processor has no bfloat16 instructions"):
         train.run(composed(f"task={task}", "trainer.precision=bf16-mixed"))
     assert not [path for path in (tmp_path / "outputs").rglob("*") if path.is_file() and path.suffix != ".lock"]
 

@@ -109,7 +109,10 @@ def test_a_store_beyond_its_limit_or_the_disk_is_refused(composed: Any, tmp_path
 
 def test_a_batch_beyond_the_memory_is_refused_before_it_is_tried(composed: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(room, "available_bytes", lambda: 1000)
-    with pytest.raises(UserError, match=r"the largest batch takes about .* of memory, but .* task\.training\.batch"):
+    with pytest.raises(
+        UserError,
+        match=r"the largest batch needs about .* of memory, but only .* is available; .* task\.training\.batch",
+    ):
         room.allow_memory(2000)
     room.allow_memory(500)
     monkeypatch.undo()

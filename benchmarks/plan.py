@@ -29,7 +29,7 @@ from hydra import compose, initialize_config_dir
 from machine import PeakMemory
 
 from elmo_tasks.configuration.validate import validate
-from elmo_tasks.runs.kinds import build_run
+from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import prepare_process, run
 
 CONF = Path(__file__).parents[1] / "conf"

@@ -16,7 +16,7 @@ from plan import composed
 from elmo_tasks.assembly import build_store
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.source import SPLITS
-from elmo_tasks.runs.kinds import build_run
+from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import prepare_process
 
 

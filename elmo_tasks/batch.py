@@ -66,3 +66,8 @@ class Text(OnDevice):
     def lengths(self) -> Tensor:
         """Tokens of each text, long ``[B]``."""
         return self.mask.sum(dim=1)
+
+
+def mask_of(lengths: Tensor, n: int) -> Tensor:
+    """Bool ``[B, n]``, True on the first ``lengths[b]`` positions of row b; lengths are long ``[B]``."""
+    return torch.arange(n, device=lengths.device) < lengths.unsqueeze(1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from elmo_tasks.batch import mask_of
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.encoders.base import Encoder, check_sentences
 from elmo_tasks.errors import UserError
@@ -50,4 +51,4 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
     for row, found in zip(padded, layers, strict=True):
         row[:, : found.shape[1]] = found
     lengths = torch.tensor([len(sentence) for sentence in sentences], device=padded.device)
-    return Embedded(padded, torch.arange(padded.shape[2], device=padded.device) < lengths.unsqueeze(1))
+    return Embedded(padded, mask_of(lengths, padded.shape[2]))

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: the state of training is saved, one sentence says how to go on, and the status is 128 + signal.
+"""SIGTERM and Ctrl-C: the state of training is saved, one sentence says how to resume, and the status is 128 + signal.
 
 This module imports nothing slow, so that a program can install its handlers before it imports PyTorch. A signal that
 comes during an import ends the process without an exception: some packages catch whatever their parts raise, and go on
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-PATIENCE = 3.0
+SECOND_SIGNAL_SECONDS = 3.0
 """Seconds after which a second signal ends a process that still saves; before that it may be the same event."""
-KEPT = "what was finished before is kept"
+DEFAULT_MESSAGE = "what was finished before is kept"
 
 
 class Interrupted(SystemExit):
@@ -61,7 +61,7 @@ def received() -> int | None:
     return _State.received
 
 
-def end(saved: str = KEPT) -> None:
+def end(saved: str = DEFAULT_MESSAGE) -> None:
     """End the process because of the signal that has come.
 
     Raises:
@@ -75,17 +75,17 @@ def _say(saved: str) -> int:
     number = _State.received or signal.SIGTERM
     _State.received = None
     name = signal.Signals(number).name
-    print(f"{name}: {saved}; give the same command again to go on", file=sys.stderr, flush=True)
+    print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
     return 128 + number
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
-    again = _State.received is not None and time.monotonic() - _State.since > PATIENCE
+    again = _State.received is not None and time.monotonic() - _State.since > SECOND_SIGNAL_SECONDS
     if _State.received is None:
         _State.received, _State.since = number, time.monotonic()
     if again or not _State.deferred:
         if _is_import(frame):
-            os._exit(_say(KEPT))
+            os._exit(_say(DEFAULT_MESSAGE))
         end()
 
 

@@ -1,4 +1,4 @@
-"""What this machine multiplies fast: whether there is a GPU, and the processor's instructions for short numbers."""
+"""Whether this machine has a GPU, and which reduced precisions its processor supports."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ _INSTRUCTIONS = {
 
 
 def has_gpu() -> bool:
-    """Whether PyTorch finds a GPU."""
-    return torch.cuda.is_available() or torch.backends.mps.is_available()
+    """Whether PyTorch finds a GPU with CUDA (or ROCm)."""
+    return torch.cuda.is_available()
+
+
+def device_for(accelerator: str) -> str:
+    """``cuda``, or ``cpu`` where there is no GPU or it is asked for.
+
+    Args:
+        accelerator: ``cpu``, ``gpu``, ``cuda`` or ``auto``.
+    """
+    return "cuda" if accelerator != "cpu" and has_gpu() else "cpu"
 
 
 def has_instructions(precision: str) -> bool:
-    """Whether the processor has instructions for products in ``bfloat16`` or ``int8``.
+    """Whether the processor has instructions for matrix multiplication in ``bfloat16`` or ``int8``.
 
-    Without them such products are right, but many times slower than those of 32 bits. True if PyTorch cannot tell,
-    as in its older versions.
+    Without them the results are right, but it is many times slower than in float32. True if PyTorch cannot tell, as in
+    its older versions.
     """
     if not hasattr(torch.cpu, "get_capabilities"):
         return True

@@ -8,7 +8,8 @@ from hydra import compose, initialize_config_dir
 
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.places import CONF
-from elmo_tasks.processor import has_gpu, has_instructions
+from elmo_tasks.processor import device_for, has_gpu, has_instructions
+from elmo_tasks.training.processes import device_settings
 
 CPUINFO = Path("/proc/cpuinfo")
 FLAGS = {"bfloat16": {"avx512_bf16", "amx_bf16"}, "int8": {"avx512_vnni", "avx_vnni", "amx_int8"}}
@@ -58,3 +59,15 @@ def test_on_a_gpu_the_preset_has_16_bits(monkeypatch, accelerator, precision):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert has_gpu()
     assert preset_precision(accelerator) == precision
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "with_gpu", "without"),
+    [("auto", "cuda", "cpu"), ("gpu", "cuda", "cpu"), ("cuda", "cuda", "cpu"), ("cpu", "cpu", "cpu")],
+)
+def test_a_gpu_is_used_unless_the_cpu_is_asked_for(monkeypatch, accelerator, with_gpu, without):
+    for found, expected in ((True, with_gpu), (False, without)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda found=found: found)
+        assert device_for(accelerator) == expected
+        settings = device_settings({"trainer": {"accelerator": accelerator, "devices": 1, "num_nodes": 1}})
+        assert settings["accelerator"] == (expected if accelerator == "auto" else accelerator)

@@ -10,15 +10,18 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from elmo_tasks.elmo import Elmo
+from elmo_tasks.models.base import TaskModel
 from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, ScoreDev
 from elmo_tasks.training.module import TaskModule
 
 N_BATCHES, RATE = 3, 0.1
 
 
-class Line(nn.Module):
+class Line(TaskModel):
     def __init__(self) -> None:
         super().__init__()
+        self.elmo = Elmo(placement="none", n_layers=0, dim=0)
         self.linear = nn.Linear(2, 1)
         self.frozen = nn.Parameter(torch.randn(2), requires_grad=False)
         self.register_buffer("counted", torch.zeros(()))

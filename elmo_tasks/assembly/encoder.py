@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.configuration.instances import make
@@ -14,6 +12,7 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.processor import device_for
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
@@ -72,7 +71,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
     ]
     for key, found, only in found_and_only:
         if found != only:
-            raise UserError(f"bilm.{key}={found} is for a biLM, which bilm={bilm['name']} is not; it has {only} only")
+            raise UserError(f"bilm.{key}={found} needs a biLM; bilm={bilm['name']} supports only {only}")
     if bilm["path"] is None:
         raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
     encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device)
@@ -111,13 +110,13 @@ def bilm_options(bilm: dict[str, Any]) -> BiLMOptions:
     """The sizes that ``bilm=`` names.
 
     Raises:
-        UserError: if it names an encoder that is no biLM.
+        UserError: if it names an encoder that is not a biLM.
     """
     if "encoder" in bilm:
-        raise UserError(f"bilm={bilm['name']} is no biLM, so that it has no sizes to train; set bilm=mini")
+        raise UserError(f"bilm={bilm['name']} is not a biLM and cannot be trained with task=lm; set bilm=mini")
     return BiLMOptions.from_json(bilm["options"], source=f"bilm={bilm['name']}")
 
 
 def choose_device(cfg: dict[str, Any]) -> str:
-    """The device of the biLM and of ensembles; Lightning chooses its own for training."""
-    return "cuda" if torch.cuda.is_available() and cfg["trainer"]["accelerator"] != "cpu" else "cpu"
+    """The device of the biLM, of training and of scoring."""
+    return device_for(cfg["trainer"]["accelerator"])

@@ -63,7 +63,7 @@ def check_optimizer(cfg: dict[str, Any]) -> None:
 
 
 def check_sizes(model: nn.Module, path: Path) -> None:
-    """See that a file has the weights of a model, by their names and shapes alone; the model may be on ``meta``.
+    """Check that a file has the weights of a model, by their names and shapes alone; the model may be on ``meta``.
 
     Raises:
         UserError: naming the first that is missing or of another shape.

@@ -15,7 +15,7 @@ from pytorch_lightning.loggers import Logger
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.processor import has_gpu, has_instructions
+from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
@@ -42,21 +42,20 @@ class Budget:
 
 
 def check_machine(cfg: dict[str, Any]) -> None:
-    """See that the machine can train as asked, before data are read and layers computed.
+    """Check that the machine can train as asked, before data are read and layers computed.
 
     Raises:
-        UserError: if a GPU is asked for and there is none, or if the processor has no 16-bit products.
+        UserError: if a GPU is asked for and there is none, or for bfloat16 if the processor has no instructions for it.
     """
     accelerator, precision = cfg["trainer"]["accelerator"], cfg["trainer"]["precision"]
     if accelerator == "gpu" and not has_gpu():
         raise UserError(
             "trainer.accelerator=gpu is not possible on this machine: PyTorch finds no GPU; set trainer.accelerator=cpu"
         )
-    on_cpu = accelerator == "cpu" or not has_gpu()
-    if precision == "bf16-mixed" and on_cpu and not has_instructions("bfloat16"):
+    if precision == "bf16-mixed" and device_for(accelerator) == "cpu" and not has_instructions("bfloat16"):
         raise UserError(
-            "trainer.precision=bf16-mixed: this processor has no instructions for 16-bit products, which would be many "
-            "times slower than those of 32 bits; set trainer.precision=32-true"
+            "trainer.precision=bf16-mixed: this processor has no bfloat16 instructions, so training would be many "
+            "times slower than in float32; set trainer.precision=32-true"
         )
 
 
@@ -157,7 +156,7 @@ def _tensorboard(folder: Path) -> Logger:
         return TensorBoardLogger(str(folder), name="tensorboard", version="")
     except ModuleNotFoundError as error:
         raise UserError(
-            "logger=tensorboard needs the extra `tensorboard`: pip install tensorboard; or use logger=csv"
+            "logger=tensorboard needs the extra `tensorboard`: pip install -e '.[tensorboard]'; or use logger=csv"
         ) from error
 
 

@@ -33,9 +33,9 @@ def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:
 
 def by_processor(values: DictConfig, *, _root_: DictConfig) -> Any:
     """``${by_processor:{bfloat16:A,other:B}}``: A on a GPU or a processor with instructions for 16-bit products."""
-    from elmo_tasks.processor import has_gpu, has_instructions  # PyTorch takes seconds to import
+    from elmo_tasks.processor import device_for, has_instructions  # PyTorch takes seconds to import
 
-    on_gpu = _root_.trainer.accelerator != "cpu" and has_gpu()
+    on_gpu = device_for(_root_.trainer.accelerator) == "cuda"
     return values["bfloat16" if on_gpu or has_instructions("bfloat16") else "other"]
 
 

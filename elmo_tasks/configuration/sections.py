@@ -101,7 +101,7 @@ class TrainerSection:
     accelerator: Literal["auto", "cpu", "gpu"]
     devices: Any
     num_nodes: Size
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"]
+    precision: Literal["32-true", "bf16-mixed"]
     threads: Annotated[int, Range(1, 1024)] | None
     progress: bool
     val_check_interval: Size | None

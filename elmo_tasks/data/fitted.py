@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.batch import Text
+from elmo_tasks.batch import Text, mask_of
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.nn.characters import character_id_table, composed
@@ -117,7 +117,7 @@ class FittedData:
     def text(self, tokens: list[list[str]], store: Store | None = None) -> Text:
         """Ids, mask and layers of some token lists."""
         lengths = torch.tensor([len(t) for t in tokens])
-        mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+        mask = mask_of(lengths, int(lengths.max()))
         word_ids = torch.zeros(mask.shape, dtype=torch.long)
         word_ids[mask] = torch.tensor([self.vocabulary[word] for t in tokens for word in t])
         distinct = {word: k for k, word in enumerate(dict.fromkeys(word for t in tokens for word in t))}

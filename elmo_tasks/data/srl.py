@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.batch import OnDevice, Text, mask_of
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.frames import SrlGold, read_frames
@@ -141,7 +141,7 @@ class SrlReader(Reader[SrlItem]):
             row[: len(tags)] = torch.tensor([self._ids.get(tag, 0) for tag in tags])
         return SrlBatch(
             text=text,
-            valid=torch.arange(int(counts.max())) < counts.unsqueeze(1),
+            valid=mask_of(counts, int(counts.max())),
             predicates=torch.tensor([k for item in items for k in item.gold["predicates"]], dtype=torch.long),
             tags=padded,
             gold=[item.gold for item in items],

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from elmo_tasks.batch import mask_of
 from elmo_tasks.encoders.base import batches_by_length, digest_weights
 from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
@@ -117,7 +118,7 @@ class CoVe(nn.Module):
             vectors = [torch.from_numpy(np.stack([self._vectors[w] for w in sentences[row]])) for row in rows]
             x = nn.utils.rnn.pad_sequence(vectors, batch_first=True).to(device)
             lengths = torch.tensor([len(sentences[row]) for row in rows], device=device)
-            layers = self._run(x, torch.arange(x.shape[1], device=device) < lengths.unsqueeze(1))
+            layers = self._run(x, mask_of(lengths, x.shape[1]))
             for row, found in zip(rows, layers, strict=True):
                 results[row] = found[:, : len(sentences[row])].clone()
         return results

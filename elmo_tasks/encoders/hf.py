@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.batch import mask_of
 from elmo_tasks.encoders.base import batches_by_length, digest_weights
 from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
 from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer
@@ -145,7 +146,7 @@ class HuggingFace(nn.Module):
             [torch.tensor(text) for text in texts], batch_first=True, padding_value=padding
         ).to(device)
         lengths = torch.tensor([len(text) for text in texts], device=device)
-        mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(1)
+        mask = mask_of(lengths, ids.shape[1])
         out = self.model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
         return torch.stack(out.hidden_states, dim=1)
 

@@ -7,13 +7,26 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from elmo_tasks.elmo import Elmo
 
 
 class TaskModel(nn.Module):
-    """Base of the task models: three methods over a task's batch.
+    """Base of the task models: ``forward``, ``loss`` and ``decode`` over a task's batch.
 
-    A model that has places for ELMo has an attribute ``elmo``, an :class:`~elmo_tasks.elmo.Elmo`.
+    ``loss_weight`` too if the loss is not a mean over items.
+
+    Attributes:
+        elmo: where ELMo goes. Its penalty is added to the training loss, its weights are logged.
     """
+
+    elmo: Elmo
+
+    @property
+    def n_trained(self) -> int:
+        """How many numbers are trained."""
+        return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
     @abstractmethod
     def forward(self, batch: Any) -> Any:
@@ -61,3 +74,26 @@ class ClassifierOutput:
     """``logits``: float ``[B, K]``."""
 
     logits: Tensor
+
+
+class Classifier(TaskModel):
+    """Base of the models that choose one of K labels for each item; the batch has ``labels``, long ``[B]``.
+
+    A subclass adds ``forward``, which returns a :class:`ClassifierOutput`. It can be a member of an ensemble.
+    """
+
+    def loss(self, out: ClassifierOutput, batch: Any) -> Tensor:
+        """Mean cross-entropy."""
+        return F.cross_entropy(out.logits, batch.labels)
+
+    def log_probabilities(self, out: ClassifierOutput, batch: Any) -> Tensor:
+        """The log-probability of each label, ``[B, K]``."""
+        return out.logits.log_softmax(dim=1)
+
+    def choose(self, log_probabilities: Tensor, batch: Any) -> list[int]:
+        """The most probable label of each item."""
+        labels: list[int] = log_probabilities.argmax(dim=1).tolist()
+        return labels
+
+    def decode(self, out: ClassifierOutput, batch: Any) -> list[int]:
+        return self.choose(self.log_probabilities(out, batch), batch)

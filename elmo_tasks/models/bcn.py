@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from elmo_tasks.data.labelled import LabelledBatch
 from elmo_tasks.elmo import Elmo
-from elmo_tasks.models.base import ClassifierOutput, TaskModel
+from elmo_tasks.models.base import Classifier, ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -17,7 +16,7 @@ from elmo_tasks.nn.rnn import BiLSTM
 from elmo_tasks.values import Rate, Width
 
 
-class BiattentiveClassifier(TaskModel):
+class BiattentiveClassifier(Classifier):
     """One text attends to itself, an integrating biLSTM reads the result, four poolings feed a classifier.
 
     Input ELMo is concatenated to the word vector, output ELMo to the encoding biLSTM's output, before the attention.
@@ -84,19 +83,3 @@ class BiattentiveClassifier(TaskModel):
         mean = (h * valid).sum(dim=1) / valid.sum(dim=1)
         weights = masked_softmax(self.pool_score(h).squeeze(2), mask)
         return torch.cat([highest, lowest, mean, torch.einsum("bt,bth->bh", weights, h)], dim=1)
-
-    def loss(self, out: ClassifierOutput, batch: LabelledBatch) -> Tensor:
-        """Mean cross-entropy."""
-        return F.cross_entropy(out.logits, batch.labels)
-
-    def log_probabilities(self, out: ClassifierOutput, batch: LabelledBatch) -> Tensor:
-        """The log-probability of each label, ``[B, K]``."""
-        return out.logits.log_softmax(dim=1)
-
-    def choose(self, log_probabilities: Tensor, batch: LabelledBatch) -> list[int]:
-        """The most probable label of each text."""
-        labels: list[int] = log_probabilities.argmax(dim=1).tolist()
-        return labels
-
-    def decode(self, out: ClassifierOutput, batch: LabelledBatch) -> list[int]:
-        return self.choose(self.log_probabilities(out, batch), batch)

@@ -19,7 +19,7 @@ from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.embedding import CharacterCNN, WordEmbedding
 from elmo_tasks.nn.linear import Linear
 from elmo_tasks.nn.rnn import BiLSTM
-from elmo_tasks.nn.spans import all_spans, best_spans, head_attention
+from elmo_tasks.nn.spans import all_spans, antecedent_indices, best_spans, head_attention
 from elmo_tasks.values import Positive, Rate, Size, Width
 
 
@@ -125,8 +125,7 @@ class CorefE2E(TaskModel):
         """Score each of the K spans with the A before it: ``[K, A + 1]``, no antecedent, then the nearest first."""
         scores = self.pair_score(spans, batch.speakers[first], batch.genre)
         n_spans, n_antecedents = scores.shape
-        numbers = torch.arange(n_spans, device=spans.device).unsqueeze(1)
-        antecedents = (numbers - torch.arange(1, n_antecedents + 1, device=spans.device)).clamp_min(0)
+        antecedents = antecedent_indices(torch.arange(n_spans, device=spans.device), n_antecedents).clamp_min(0)
         return F.pad(scores + mention_scores.unsqueeze(1) + mention_scores[antecedents], (1, 0))
 
     def loss(self, out: CorefOutput, batch: CorefBatch) -> Tensor:
@@ -136,9 +135,7 @@ class CorefE2E(TaskModel):
         """
         (spans,), (scores,) = out.spans, out.scores
         clusters = _gold_clusters(spans, batch)
-        n_before = scores.shape[1] - 1
-        before = torch.arange(len(spans), device=spans.device).unsqueeze(1)
-        before = before - torch.arange(1, n_before + 1, device=spans.device)
+        before = antecedent_indices(torch.arange(len(spans), device=spans.device), scores.shape[1] - 1)  # [K, A]
         same = (clusters[before.clamp_min(0)] == clusters.unsqueeze(1)) & (before >= 0) & (clusters.unsqueeze(1) >= 0)
         gold = torch.cat([~same.any(dim=1, keepdim=True), same], dim=1)
         gold_scores = torch.logsumexp(scores.masked_fill(~gold, -torch.inf), dim=1)

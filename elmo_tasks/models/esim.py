@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from elmo_tasks.data.snli import SnliBatch
 from elmo_tasks.elmo import Elmo
-from elmo_tasks.models.base import ClassifierOutput, TaskModel
+from elmo_tasks.models.base import Classifier, ClassifierOutput
 from elmo_tasks.nn.attention import masked_softmax
 from elmo_tasks.nn.dropout import Dropout, VariationalDropout
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -19,7 +18,7 @@ from elmo_tasks.nn.rnn import BiLSTM
 from elmo_tasks.values import Rate, Width
 
 
-class Esim(TaskModel):
+class Esim(Classifier):
     """Aligns the words of premise and hypothesis, compares each with what it is aligned to, and composes.
 
     One biLSTM encodes both sentences and one composes both. Input ELMo is concatenated to the word vector, output ELMo
@@ -81,22 +80,6 @@ class Esim(TaskModel):
         enhanced = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
         out: Tensor = self.projection(self.attention_dropout(enhanced))
         return out
-
-    def loss(self, out: ClassifierOutput, batch: SnliBatch) -> Tensor:
-        """Mean cross-entropy."""
-        return F.cross_entropy(out.logits, batch.labels)
-
-    def log_probabilities(self, out: ClassifierOutput, batch: SnliBatch) -> Tensor:
-        """The log-probability of each label, ``[B, K]``."""
-        return out.logits.log_softmax(dim=1)
-
-    def choose(self, log_probabilities: Tensor, batch: SnliBatch) -> list[int]:
-        """The most probable label of each pair."""
-        labels: list[int] = log_probabilities.argmax(dim=1).tolist()
-        return labels
-
-    def decode(self, out: ClassifierOutput, batch: SnliBatch) -> list[int]:
-        return self.choose(self.log_probabilities(out, batch), batch)
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import State
 from elmo_tasks.data.windows import LmBatch
+from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.gather import gather_rows
 from elmo_tasks.nn.linear import linear
@@ -20,7 +21,7 @@ from elmo_tasks.nn.sampled_softmax import sampled_softmax_loss
 from elmo_tasks.values import Probability, Rate, Size
 
 EVERY_WORD = 10**9
-"""So many draws have every word among them for certain: the softmax over all words needs no correction."""
+"""A number of draws so large that every word is certain to be a candidate; the logits then need no correction."""
 
 _LOGITS = 20_000_000  # logits held at once by the full softmax
 
@@ -53,7 +54,7 @@ class LanguageModel(TaskModel):
         self, *, bilm: BiLM, vocabulary_size: int, n_samples: Size, dropout: Rate, forget: Probability = 0.0
     ) -> None:
         super().__init__()
-        self.bilm = bilm
+        self.bilm, self.elmo = bilm, Elmo(placement="none", n_layers=0, dim=0)
         self.n_samples = min(n_samples, vocabulary_size)
         self.dropout, self.forget = dropout, forget
         width = bilm.options.projection_dim
@@ -169,7 +170,16 @@ def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tu
 
 
 def log_expected_count(ids: Tensor, tries: int | Tensor, vocabulary_size: int) -> Tensor:
-    """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws."""
+    """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws.
+
+    Args:
+        ids: long ``[n]``.
+        tries: number of draws, an int or a float64 scalar.
+        vocabulary_size: number of words.
+
+    Returns:
+        float ``[n]``.
+    """
     rank = ids.double()
     probability = ((rank + 2) / (rank + 1)).log() / math.log(vocabulary_size + 1)
     return (-torch.expm1(tries * torch.log1p(-probability))).log().float()

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from elmo_tasks.nn.dropout import Dropout
 from elmo_tasks.nn.linear import Linear, linear, product
-from elmo_tasks.nn.spans import N_DISTANCES, distance_bucket
+from elmo_tasks.nn.spans import N_DISTANCES, antecedent_indices, distance_bucket
 
 _BLOCK = 32  # spans scored together
 
@@ -64,7 +64,6 @@ class AntecedentScorer(nn.Module):
         """
         n_spans, n_antecedents = len(spans), min(self.max_antecedents, len(spans))
         from_span, from_antecedent = self.from_span(spans), self.from_antecedent(spans)
-        offsets = torch.arange(1, n_antecedents + 1, device=spans.device)
         blocks = []
         for start in range(0, n_spans, _BLOCK):
             stop, first = min(start + _BLOCK, n_spans), max(0, start - n_antecedents)
@@ -74,7 +73,7 @@ class AntecedentScorer(nn.Module):
             same = speakers[start:stop] == speakers[first:stop].unsqueeze(1)
             parts = (spans[first:stop], spans[start:stop], from_antecedent[first:stop], from_span[start:stop])
             scores = checkpoint(self._pairs, *parts, same.long(), distances, genre, use_reentrant=False)
-            antecedents = rows.unsqueeze(1) - offsets  # [R, A]
+            antecedents = antecedent_indices(rows, n_antecedents)  # [R, A]
             scores = scores.t().gather(1, (antecedents - first).clamp_min(0))
             blocks.append(scores.masked_fill(antecedents < 0, -torch.inf))
         return torch.cat(blocks)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from elmo_tasks.nn.viterbi import backtrace
+
 
 @torch.no_grad()
 def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[list[int]]:
@@ -41,10 +43,4 @@ def best_bio_tags(scores: Tensor, mask: Tensor, tags: Sequence[str]) -> list[lis
         valid = mask[:, t : t + 1]
         total = torch.where(valid, before + scores[:, t], total)
         pointers.append(torch.where(valid, pointer, identity))  # on padding a tag points to itself
-    tag = total.argmax(dim=1)
-    path = [tag]
-    for pointer in reversed(pointers):
-        tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)
-        path.append(tag)
-    best_tags = torch.stack(path[::-1], dim=1).tolist()
-    return [row[:length] for row, length in zip(best_tags, mask.sum(dim=1).tolist(), strict=True)]
+    return backtrace(total.argmax(dim=1), pointers, mask)

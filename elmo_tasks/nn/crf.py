@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.nn.viterbi import backtrace
+
 
 class CRF(nn.Module):
     """Tag sequences scored by emissions, transitions, and start and end scores (Lafferty et al., 2001).
@@ -74,21 +76,22 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """The best allowed tag sequence of each text (Viterbi)."""
+        """The best allowed tag sequence of each text (Viterbi).
+
+        Args:
+            emissions: float ``[B, T, K]``.
+            mask: bool ``[B, T]``, True from the first token to the last.
+
+        Returns:
+            the tag numbers of each text.
+        """
         forbidden = emissions.new_tensor(-torch.inf)
         steps = self.transitions.where(self.allowed, forbidden)
         score = self.start.where(self.may_start, forbidden) + emissions[:, 0]
-        pointers = []
+        pointers = []  # on padding a tag points to itself
         for t in range(1, emissions.shape[1]):
             best, pointer = (score.unsqueeze(2) + steps).max(dim=1)  # over the previous tag: [B, K]
             valid = mask[:, t : t + 1]
             score = torch.where(valid, best + emissions[:, t], score)
             pointers.append(torch.where(valid, pointer, torch.arange(len(steps), device=pointer.device)))
-        tag = (score + self.end.where(self.may_end, forbidden)).argmax(dim=1)
-        path = [tag]
-        for pointer in reversed(pointers):  # on padding a tag points to itself
-            tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)
-            path.append(tag)
-        best_tags = torch.stack(path[::-1], dim=1).tolist()
-        lengths = mask.sum(dim=1).tolist()
-        return [tags[:length] for tags, length in zip(best_tags, lengths, strict=True)]
+        return backtrace((score + self.end.where(self.may_end, forbidden)).argmax(dim=1), pointers, mask)

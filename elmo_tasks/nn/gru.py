@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_tasks.nn.linear import linear, products_with
-from elmo_tasks.nn.packing import Packing
+from elmo_tasks.nn.packing import Packing, previous_states
 
 _MINUS_ONE, _HALF = torch.tensor(-1.0), torch.tensor(0.5)
 _RECURRENT_SD = 0.05  # of the paper's SQuAD model
@@ -51,7 +51,7 @@ class BiGRU(nn.Module):
         n_texts, n_tokens, _ = x.shape
         order = lengths.argsort(descending=True, stable=True)
         packing = Packing.from_lengths(lengths[order].tolist())
-        places = order[packing.rows] * n_tokens + packing.positions  # [2, N]
+        indices = order[packing.rows] * n_tokens + packing.positions  # [2, N]
         # the hidden state's biases of r and z are added to the input's; that of n is multiplied by the reset gate
         bias_rz, bias_n = torch.split(self._both("bias_hh"), [self.dim, self.hidden], dim=1)
         bias = self._both("bias_ih") + F.pad(bias_rz, (0, self.hidden))
@@ -61,7 +61,7 @@ class BiGRU(nn.Module):
         input_weight, input_bias = self._both("weight_ih") * double_n.unsqueeze(1), bias * double_n
         with torch.autocast("cpu", enabled=False):  # a state of low precision would drift
             gates = linear(x.to(bias.dtype), input_weight.flatten(0, 1), input_bias.flatten()).flatten(0, 1)
-            out: Tensor = _Steps.apply(gates, weight, 2 * bias_n.unsqueeze(1), places, packing.batch_sizes)  # type: ignore[no-untyped-call]
+            out: Tensor = _Steps.apply(gates, weight, 2 * bias_n.unsqueeze(1), indices, packing.batch_sizes)  # type: ignore[no-untyped-call]
         return out.view(n_texts, n_tokens, self.dim)
 
     def _both(self, name: str) -> Tensor:
@@ -82,11 +82,11 @@ class _Steps(torch.autograd.Function):
         x: Tensor,  # [B T, 2 * 3 H] the input's part of the gates, H cells of a direction
         weight: Tensor,  # [2, H, 3 H] from the hidden state to the gates
         bias_n: Tensor,  # [2, 1, H]
-        places: Tensor,  # [2, N] the row of x of each packed position, by direction
+        indices: Tensor,  # [2, N] the row of x of each packed position, by direction
         batch_sizes: list[int],  # active rows at each step, not increasing
     ) -> Tensor:  # [B T, 2 H], zero on padding
         n_cells, sizes = weight.shape[1], [2 * weight.shape[1], weight.shape[1]]
-        gates = torch.stack([x[places[0], : 3 * n_cells], x[places[1], 3 * n_cells :]])  # [2, N, 3 H]
+        gates = torch.stack([x[indices[0], : 3 * n_cells], x[indices[1], 3 * n_cells :]])  # [2, N, 3 H]
         out, hidden_n = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(2))
         advance = products_with(weight)
         h = gates.new_zeros(2, batch_sizes[0], n_cells)
@@ -98,23 +98,23 @@ class _Steps(torch.autograd.Function):
             n.addcmul_(r, torch.add(to_n, bias_n, out=u)).sigmoid_()
             torch.add(_MINUS_ONE, n, alpha=2, out=n)
             h = torch.lerp(n, h, z, out=h_new)
-        ctx.save_for_backward(gates, weight, hidden_n, out, places)
+        ctx.save_for_backward(gates, weight, hidden_n, out, indices)
         ctx.batch_sizes = batch_sizes
-        return _at_places(out, places, len(x))
+        return _unpacked(out, indices, len(x))
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        gates, weight, hidden_n, out, places = ctx.saved_tensors
+        gates, weight, hidden_n, out, indices = ctx.saved_tensors
         n_cells, batch_sizes = weight.shape[1], ctx.batch_sizes
         r, z, n = gates.chunk(3, dim=2)
-        before = _before(out, batch_sizes)
+        before = previous_states(out, batch_sizes)
         # the gradient of each gate (r, z, and n before the reset gate) is that of the hidden state times a factor
         to_n = torch.addcmul(_HALF, n, n, value=-0.5).mul_(1 - z)
         factors = torch.empty_like(gates).view(*n.shape[:2], 3, n_cells)
         torch.mul(to_n, r, out=factors[:, :, 2])
         torch.mul(factors[:, :, 2] * hidden_n, 1 - r, out=factors[:, :, 0])
         torch.mul((before - n).mul_(z), 1 - z, out=factors[:, :, 1])
-        d_states = torch.stack([d_out[places[0], :n_cells], d_out[places[1], n_cells:]])  # [2, N, H]
+        d_states = torch.stack([d_out[indices[0], :n_cells], d_out[indices[1], n_cells:]])  # [2, N, H]
         d_gates = torch.empty_like(factors)
         go_back = products_with(weight.transpose(1, 2))
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)
@@ -129,20 +129,12 @@ class _Steps(torch.autograd.Function):
         d_hidden_n = d_gates[..., 2 * n_cells :]
         d_bias_n = d_hidden_n.sum(dim=1, keepdim=True)
         torch.mul(d_states, to_n, out=d_hidden_n)  # from here on d_gates is that of the input's part
-        return _at_places(d_gates, places, len(d_out)), d_weight, d_bias_n, None, None
+        return _unpacked(d_gates, indices, len(d_out)), d_weight, d_bias_n, None, None
 
 
-def _before(out: Tensor, batch_sizes: list[int]) -> Tensor:
-    """``[2, N, H]``: the previous hidden state of each packed position, zero at the first step."""
-    first = out.new_zeros(2, batch_sizes[0], out.shape[2])
-    states = torch.split(out, batch_sizes, dim=1)[:-1]
-    later = (state[:, :n_rows] for state, n_rows in zip(states, batch_sizes[1:], strict=True))
-    return torch.cat([first, *later], dim=1)
-
-
-def _at_places(packed: Tensor, places: Tensor, n_rows: int) -> Tensor:
+def _unpacked(packed: Tensor, indices: Tensor, n_rows: int) -> Tensor:
     """``[2, N, P]`` to ``[n_rows, 2 P]``, zeros on padding."""
     rows = packed.new_zeros(n_rows, 2, packed.shape[2])
     for direction in (0, 1):
-        rows[places[direction], direction] = packed[direction]
+        rows[indices[direction], direction] = packed[direction]
     return rows.flatten(1)

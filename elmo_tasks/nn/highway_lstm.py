@@ -9,7 +9,6 @@ number of packed positions). The same code runs on a GPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from elmo_tasks.nn.dropout import dropout_mask, dropout_rate
 from elmo_tasks.nn.linear import linear, product, product_and_sum_with, product_with, weight_gradient
-from elmo_tasks.nn.packing import Packing, step_ranges
+from elmo_tasks.nn.packing import Packing, previous_states, step_ranges
 
 
 class AlternatingLSTM(nn.Module):
@@ -140,7 +139,8 @@ class _Layer(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         x, input_weight, hidden_weight, highway_weight, highway, out, minus_cells, ts, keep, *gates = ctx.saved_tensors
-        steps = list(step_ranges([len(gate) for gate in gates]))
+        batch_sizes = [len(gate) for gate in gates]
+        steps = list(step_ranges(batch_sizes))
         d_gates, d_highway = x.new_empty(len(x), len(input_weight)), torch.empty_like(highway)
         go_back = product_with(hidden_weight)
         d_hidden, d_minus_cell = x.new_zeros(2, len(gates[0]), len(highway_weight))
@@ -174,7 +174,10 @@ class _Layer(torch.autograd.Function):
         d_weights = [
             weight_gradient(d, read) if needed else None
             for d, read, needed in zip(
-                (d_gates, d_gates, d_highway), (x, _before(out, steps), x), ctx.needs_input_grad[1:4], strict=True
+                (d_gates, d_gates, d_highway),
+                (x, previous_states(out, batch_sizes), x),
+                ctx.needs_input_grad[1:4],
+                strict=True,
             )
         ]
         return d_x, *d_weights, d_gates.sum(dim=0), None, None
@@ -187,16 +190,9 @@ def _doubled(weight: Tensor) -> Tensor:
     return copy
 
 
-def _before(out: Tensor, steps: Sequence[tuple[int, int]]) -> Tensor:
-    """``[N, H]``: the previous hidden state of each position, zero at the first step."""
-    first = out.new_zeros(steps[0][1], out.shape[1])
-    later = (out[start : start + stop_after - start_after] for (start, _), (start_after, stop_after) in pairwise(steps))
-    return torch.cat([first, *later])
-
-
 def _reversed(packing: Packing) -> Tensor:
     """Long ``[N]``: the index of each packed position in the other reading order; its own inverse."""
     n_rows, n_steps = packing.batch_sizes[0], len(packing.batch_sizes)
-    place = torch.empty(n_rows, n_steps, dtype=torch.long)
-    place[packing.rows, packing.positions[0]] = torch.arange(len(packing.rows))
-    return place[packing.rows, packing.positions[1]]
+    index = torch.empty(n_rows, n_steps, dtype=torch.long)
+    index[packing.rows, packing.positions[0]] = torch.arange(len(packing.rows))
+    return index[packing.rows, packing.positions[1]]

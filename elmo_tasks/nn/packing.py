@@ -45,6 +45,14 @@ class Packing:
         return padded
 
 
+def previous_states(states: Tensor, batch_sizes: Sequence[int]) -> Tensor:
+    """The state before each packed position, zero at the first step: ``[..., N, h]`` to the same shape."""
+    steps = torch.split(states, list(batch_sizes), dim=-2)[:-1]
+    first = states.new_zeros(*states.shape[:-2], batch_sizes[0], states.shape[-1])
+    later = (step[..., :n_rows, :] for step, n_rows in zip(steps, batch_sizes[1:], strict=True))
+    return torch.cat([first, *later], dim=-2)
+
+
 def step_ranges(batch_sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Start and end (exclusive) of each step's packed positions."""
     start = 0

@@ -83,5 +83,5 @@ class _SampledSoftmax(torch.autograd.Function):
 def _exclude(logits: Tensor, columns: Tensor) -> None:
     """Set one column of each row to minus infinity, none where it is -1; without a GPU synchronisation."""
     flat = logits.view(-1)
-    places = torch.arange(0, len(flat), logits.shape[1], device=logits.device) + columns.clamp(min=0)
-    flat[places] = torch.where(columns < 0, flat[places], -math.inf)
+    indices = torch.arange(0, len(flat), logits.shape[1], device=logits.device) + columns.clamp(min=0)
+    flat[indices] = torch.where(columns < 0, flat[indices], -math.inf)

@@ -71,6 +71,14 @@ def best_spans(scores: Tensor, first: Tensor, last: Tensor, n: int) -> Tensor:
     return torch.tensor(sorted(kept), dtype=torch.long, device=scores.device)
 
 
+def antecedent_indices(spans: Tensor, n: int) -> Tensor:
+    """The n spans before each span, nearest first: long ``[R]`` to ``[R, n]``, negative where there is none."""
+    return spans.unsqueeze(1) - torch.arange(1, n + 1, device=spans.device)
+
+
 def distance_bucket(distance: Tensor) -> Tensor:
-    """0 for 1, 1 for 2, ... 4 for 5 to 7, 8 to 15, 16 to 31, 32 to 63, and 8 from 64 on."""
+    """The bucket of each distance, of any shape.
+
+    0 to 3 for distances 1 to 4, then 4 for 5 to 7, 5 for 8 to 15, 6 for 16 to 31, 7 for 32 to 63, and 8 from 64 on.
+    """
     return torch.bucketize(distance, _DISTANCES.to(distance.device), right=True) - 1

@@ -167,7 +167,7 @@ class WordVectors:
         """Raise a UserError if a text file has no vector for any word of a data set."""
         if isinstance(self.stored, TextVectors) and not vectors:
             raise UserError(
-                f"{self.key}.path={self.path}: not one word of the data is in it; "
+                f"{self.key}.path={self.path}: it contains none of the words in the data; "
                 "expected a word and its numbers a line"
             )
 

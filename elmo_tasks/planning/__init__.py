@@ -1,1 +1,1 @@
-"""What a run will cost, known before it starts: disk, memory, and hours from a probe of some seconds."""
+"""What a run will cost, known before it starts: disk, memory, and hours, from trials of some seconds."""

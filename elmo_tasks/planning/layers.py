@@ -8,8 +8,8 @@ from pathlib import Path
 
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.encoders.base import Encoder
-from elmo_tasks.planning.probe import distinct_words, reading_rate
 from elmo_tasks.planning.room import existing
+from elmo_tasks.planning.timing import distinct_words, time_encoder
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 
@@ -64,7 +64,7 @@ def plan_layers(data: TaskData, encoder: Encoder, store: Store, splits: tuple[st
     seconds, fill_bytes = 0.0, 0
     if n_missing:
         store.shards.check_room(n_missing, store.limit_gb)
-        rate = reading_rate(encoder, list(missing.values()))
+        rate = time_encoder(encoder, list(missing.values()))
         if isinstance(store, LayerStore):
             n_words = distinct_words(list(missing.values()), store.shard_tokens)
             seconds = n_missing * rate.per_token + n_words * rate.per_word

@@ -12,10 +12,10 @@ from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
+from elmo_tasks.planning.cost import StepCost, step_cost
 from elmo_tasks.planning.layers import Layers, plan_layers
-from elmo_tasks.planning.probe import StepCost, step_cost
+from elmo_tasks.planning.random_layers import random_store
 from elmo_tasks.planning.room import allow_memory, check_disk
-from elmo_tasks.planning.stand_in import stand_in
 
 _WRITTEN_BESIDE = 6
 """Bytes that a run writes for weights and the state of training, as a multiple of the weights' own."""
@@ -89,9 +89,9 @@ def make_plan(
     splits = SPLITS if cfg["test"] else SPLITS[:2]
     layers = None if encoder is None or store is None else plan_layers(data, encoder, store, splits, done)
     if layers is not None:
-        data.use_layers(stand_in(store), splits)  # type: ignore[arg-type]
+        data.use_layers(random_store(store), splits)  # type: ignore[arg-type]
     model = build_model(cfg, data, elmo)
-    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    parameters = model.n_trained
     epochs, max_steps = cfg["trainer"]["max_epochs"], cfg["trainer"]["max_steps"]
     if done:
         return Plan(run_id, True, items, parameters, layers, None, epochs, 0)

@@ -35,7 +35,7 @@ def allow_memory(n_bytes: int) -> None:
     there = available_bytes()
     if there is not None and n_bytes > there:
         raise UserError(
-            f"the largest batch takes about {size(n_bytes)} of memory, but {size(there)} are there; "
+            f"the largest batch needs about {size(n_bytes)} of memory, but only {size(there)} is available; "
             "lower task.training.batch_tokens or task.training.batch_size"
         )
 

@@ -15,7 +15,7 @@ _shown: dict[str, Plan] = {}
 """The plans of this process: those of a sweep."""
 
 
-def together() -> float:
+def total_seconds() -> float:
     """Seconds of all runs that were shown, one after the other; layers that several need are computed once."""
     return total(_shown)
 
@@ -28,7 +28,7 @@ def show(plan: Plan) -> None:
         table.add_row(name, value)
     Console().print(table)
     if len(_shown) > 1:
-        print(f"{len(_shown)} runs so far, one after the other: {duration(together())}")
+        print(f"{len(_shown)} runs so far, one after the other: {duration(total_seconds())}")
 
 
 def _lines(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, remove_parts, split_files
 from elmo_tasks.pretraining.settings import Settings, expect
 from elmo_tasks.pretraining.train import Training
-from elmo_tasks.processor import has_instructions
+from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 
@@ -131,11 +131,9 @@ def _files(pattern: str, option: str) -> list[Path]:
 
 
 def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not has_gpu():
         raise UserError("--device cuda: there is no GPU that PyTorch can use")
-    return torch.device(name)
+    return torch.device(device_for(name))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from elmo_tasks.batch import mask_of
 from elmo_tasks.data.senses import Instance, Lemma, SenseSentence
 from elmo_tasks.elmo import ScalarMix
 from elmo_tasks.store.store import Store
@@ -66,7 +67,7 @@ def vectors(
             continue
         layers = store.padded([sentence.tokens for sentence in portion]).cpu()  # [B, L, T, D]
         lengths = torch.tensor([len(sentence.tokens) for sentence in portion])
-        chosen = mix(layers, torch.arange(layers.shape[2]) < lengths.unsqueeze(1)).double().numpy()  # [B, T, D]
+        chosen = mix(layers, mask_of(lengths, layers.shape[2])).double().numpy()  # [B, T, D]
         for sentence, row in zip(portion, chosen, strict=True):
             for instance in sentence.instances:
                 yield instance, row[instance.start : instance.end].mean(axis=0)

@@ -7,7 +7,6 @@ average is the prediction, as in tables 8 and 9 of the paper's supplement.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.models.base import Probabilistic, TaskModel
-from elmo_tasks.rows import kinds, parts
+from elmo_tasks.rows import kinds
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Measured, Row
@@ -44,7 +43,7 @@ from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.saved import read_fitted
-from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
+from elmo_tasks.runs.scoring import Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
 
 
@@ -57,9 +56,9 @@ class Member:
 
 
 class EnsembleRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "ensemble"
+    kind: Kind = "ensemble"
     rank = 0
     seed: int | None = None
 
@@ -79,32 +78,25 @@ class EnsembleRun:
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Score the mean of the members on dev (and test)."""
-        start = time.perf_counter()
-        splits = SPLITS[1:] if self.cfg["test"] else SPLITS[1:2]
+        splits, watch = SPLITS[1:] if self.cfg["test"] else SPLITS[1:2], Stopwatch()
         for each, row in zip(self.folders, self.rows, strict=True):
             each.check_weights(row)
-        members, filled = gather(self.configs, [each.final for each in self.folders], self.encoder, splits)
-        after_layers = time.perf_counter()
+        with watch("layers"):
+            members, filled = gather(self.configs, [each.final for each in self.folders], self.encoder, splits)
         metric: Metric = make(self.cfg["task"]["metric"])
-        scores, files = score_splits(
-            splits, metric, folder, finished is not None, lambda split: score(members, metric, split)
-        )
+        with watch("score"):
+            scores, files = score_splits(
+                splits, metric, folder, finished is not None, lambda split: score(members, metric, split)
+            )
         return Measured(
+            **describe_work(self.cfg, metric, watch),
             data=replace(self.rows[0].data, test_digest=self.inputs.test if self.cfg["test"] else None),
-            metric=describe_metric(metric),
             scores=scores,
             files=files,
             weights=None,
             parameters=sum(row.parameters for row in self.rows),
-            training=None,
             elmo=describe_elmo(self.cfg),
             layers=describe_layers(filled),
-            seconds=parts.Took(
-                layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
-            ),
-            device=choose_device(self.cfg),
-            processes=1,
-            threads=torch.get_num_threads(),
             ensemble=kinds.Ensemble(members=tuple(map(describe_member, self.rows))),
         )
 

@@ -64,7 +64,7 @@ def fit(
     callbacks: list[Callback],
     **options: Any,
 ) -> Fit:
-    """Train until the budget or the patience ends, from the saved state if there is one; the best weights are loaded.
+    """Train until patience or the budget ends the run, resuming from a saved state. Then load the best weights.
 
     Args:
         cfg: the checked configuration.

@@ -92,12 +92,12 @@ class RunFolder:
         """The weights that a row was measured with.
 
         Raises:
-            UserError: if they are gone or differ.
+            UserError: if they are missing or differ.
         """
         path = self.final / WEIGHTS
         again = f"run seed={row.seed} again with force=true"
         if not path.is_file():
-            raise UserError(f"{path}: the weights of this run are gone; {again}")
+            raise UserError(f"{path}: the weights of this run are missing; {again}")
         if sha256(path) != row.weights:
             raise UserError(f"{path}: not the weights that {self.row.name} was measured with; {again}")
         return path

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 
 from elmo_tasks.assembly import (
     Budget,
@@ -28,7 +26,7 @@ from elmo_tasks.rows.fields import Kind, Split
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.fit import Fit, fit, required_epochs
 from elmo_tasks.runs.folder import BILM, WEIGHTS, RunFolder
-from elmo_tasks.runs.scoring import describe_layers, describe_metric
+from elmo_tasks.runs.scoring import Stopwatch, describe_layers, describe_work
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
@@ -44,7 +42,7 @@ def is_all(batches: float) -> bool:
 
 
 def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
-    """See that no setting is given that the training of a language model would not follow.
+    """Check that no setting is given that the training of a language model would not follow.
 
     Raises:
         UserError: naming the first one.
@@ -68,9 +66,9 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
 
 
 class LanguageModelRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "language_model"
+    kind: Kind = "language_model"
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
@@ -86,48 +84,32 @@ class LanguageModelRun:
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by the held-out text, score, write the biLM."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         keep_few_products()
         pl.seed_everything(self.seed, workers=True, verbose=False)
-        self.data.read()
+        with watch("layers"):
+            self.data.read()
         if self.rank == 0 and self.initial is not None and self.initial.grown:
             say(f"task.lm.init={self.cfg['task']['lm']['init']}: grown {self.initial.grown}")
-        after_read = time.perf_counter()
         model = build_language_model(self.cfg, self.data, self.initial)
         module = build_lm_module(self.cfg, model)
         bilm = folder.partial / BILM
         if self.rank == 0:  # before training, so that another run can start from the weights if this one is killed
             write_vocabulary(self.data.vocabulary, bilm)
         done = self._train(module, folder)
-        after_fit = time.perf_counter()
-        heldout = HeapTrimmer().between(self.data.batches("dev"))
-        scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, heldout)}
-        digest = write_bilm(model, bilm)
+        with watch("score"):
+            heldout = HeapTrimmer().between(self.data.batches("dev"))
+            scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, heldout)}
+            digest = write_bilm(model, bilm)
         return Measured(
-            data=parts.Data(
-                name=self.cfg["data"]["name"],
-                digest=self.data.digest,
-                test_digest=None,
-                items={},
-                left_out={},
-                word_coverage=None,
-            ),
-            metric=describe_metric(module.metric),
+            **describe_work(self.cfg, module.metric, watch, done),
+            data=self._describe_data(),
             scores=scores,
             files={},
             weights=sha256(folder.partial / WEIGHTS),
-            parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
-            training=done.training,
+            parameters=model.n_trained,
             elmo=None,
             layers=describe_layers(Filled()),
-            seconds=parts.Took(
-                layers=round(after_read - start, 2),
-                fit=round(done.seconds, 2),
-                score=round(time.perf_counter() - after_fit, 2),
-            ),
-            device=done.device,
-            processes=done.processes,
-            threads=torch.get_num_threads(),
             language_model=self._about(done, kinds.Exported(folder=str(folder.final / BILM), digest=digest)),
         )
 
@@ -170,6 +152,16 @@ class LanguageModelRun:
             return None
         before = [point.dev for point in done.training.curve if point.epoch <= self._softmax_epochs]
         return before[-1] if before else None
+
+    def _describe_data(self) -> parts.Data:
+        return parts.Data(
+            name=self.cfg["data"]["name"],
+            digest=self.data.digest,
+            test_digest=None,
+            items={},
+            left_out={},
+            word_coverage=None,
+        )
 
     def _about(self, done: Fit, exported: kinds.Exported) -> kinds.LanguageModelRecord:
         return kinds.LanguageModelRecord(

@@ -21,7 +21,7 @@ _PAUSE = 1.0  # seconds between two tries
 
 
 @contextmanager
-def owned(path: Path, *, wait: bool, remedy: str = "if_running=wait waits until that has ended") -> Iterator[None]:
+def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait for it") -> Iterator[None]:
     """Hold the lock of a run.
 
     The lock is a POSIX one: the kernel (or the server of the network file system) releases it when the process ends,
@@ -45,7 +45,7 @@ def owned(path: Path, *, wait: bool, remedy: str = "if_running=wait waits until 
             continue
         owner = _owner(path)
         if not wait:
-            raise UserError(f"{path.stem}: this run belongs to {owner}; {remedy}")
+            raise UserError(f"{path.stem}: this run is already being made by {owner}; {remedy}")
         if not announced:
             print(f"{path.stem}: waiting for {owner}", flush=True)
             announced = True

@@ -18,12 +18,12 @@ from elmo_tasks.assembly import check_machine
 from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
-from elmo_tasks.planning.show import show, together
+from elmo_tasks.planning.show import show, total_seconds
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
 from elmo_tasks.runs.folder import RunFolder
-from elmo_tasks.runs.kinds import Kind, Plannable, build_run
+from elmo_tasks.runs.interface import Plannable, Run, build_run
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
@@ -46,22 +46,22 @@ def run(config: DictConfig) -> float:
     cfg = validate(config)
     check_nodes(cfg, cfg["packages"])
     prepare_process(cfg)
-    kind = build_run(cfg)
-    if kind.rank == 0 and (note := budget_note(cfg["trainer"])):
+    this_run = build_run(cfg)
+    if this_run.rank == 0 and (note := budget_note(cfg["trainer"])):
         print(f"note: {note}", file=sys.stderr)
-    folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), kind.run_id)
+    folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), this_run.run_id)
     if cfg["plan"]:
-        return plan(cfg, kind, finished_row(folder.row))
+        return plan(cfg, this_run, finished_row(folder.row))
     prepare_folder(folder.rows)
     with ExitStack() as stack:
-        if kind.rank == 0:  # the first of several processes owns the run for all of them
+        if this_run.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
             folder.settle()
         finished = finished_row(folder.row)
-        if finished is not None and is_complete(cfg, kind, finished):
-            print_summary(finished, folder.row, note="already there, nothing was run (force=true runs it again)")
+        if finished is not None and is_complete(cfg, this_run, finished):
+            print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")
             return finished.score
-        row = measure(cfg, kind, folder, finished)
+        row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
     print_summary(row, folder.row)
     for offline in sorted(folder.final.glob("wandb/offline-run-*")):
@@ -69,23 +69,23 @@ def run(config: DictConfig) -> float:
     return row.score
 
 
-def plan(cfg: dict[str, Any], kind: Kind, finished: Row | None) -> float:
+def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:
     """Show what a run will take, and what those of a sweep take together; the hours are returned.
 
     Raises:
         UserError: if it does not fit this machine, or the kind of run has no plan.
     """
-    if not isinstance(kind, Plannable):
+    if not isinstance(this_run, Plannable):
         raise UserError(
-            f"plan=true: task={cfg['task']['name']} trains on no items of its own; only such runs are planned"
+            f"plan=true: task={cfg['task']['name']} has no plan; plan=true is available for supervised tasks only"
         )
-    show(kind.plan(done=finished is not None and is_complete(cfg, kind, finished)))
-    return together() / 3600
+    show(this_run.plan(done=finished is not None and is_complete(cfg, this_run, finished)))
+    return total_seconds() / 3600
 
 
-def is_complete(cfg: dict[str, Any], kind: Kind, finished: Row) -> bool:
+def is_complete(cfg: dict[str, Any], this_run: Run, finished: Row) -> bool:
     """Whether a finished run has all that is asked for: with ``test=true``, scores on the test set that is there."""
-    tested = "test" in finished.scores and finished.data.test_digest == kind.inputs.test
+    tested = "test" in finished.scores and finished.data.test_digest == this_run.inputs.test
     return not cfg["force"] and (tested or not cfg["test"])
 
 
@@ -100,36 +100,36 @@ def prepare_process(cfg: dict[str, Any]) -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # of the processes that Lightning starts
 
 
-def measure(cfg: dict[str, Any], kind: Kind, folder: RunFolder, finished: Row | None) -> Row:
+def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row | None) -> Row:
     """The row of a run that has been made; a crash leaves a failed one, unless there is a finished one."""
     check_machine(cfg)
-    header = build_header(cfg, kind)
+    header = build_header(cfg, this_run)
     try:
-        measured = kind.measure(folder, None if cfg["force"] else finished)
+        measured = this_run.measure(folder, None if cfg["force"] else finished)
     except UserError as error:  # bad input is not a result
-        raise error if kind.rank == 0 else UserError(f"process {kind.rank}: {error}") from None
+        raise error if this_run.rank == 0 else UserError(f"process {this_run.rank}: {error}") from None
     except OSError as error:
         where = error.filename or f"paths.outputs={cfg['paths']['outputs']}"
-        raise UserError(f"{where}: {error.strerror}; see that it can be written and that there is space") from error
+        raise UserError(f"{where}: {error.strerror}; check that it can be written and that there is space") from error
     except Exception as error:
-        if kind.rank == 0 and finished is None:
+        if this_run.rank == 0 and finished is None:
             message = "".join(traceback.format_exception_only(error)).strip()
             write_row(folder.row, FailedRow(**header, error=message))
         raise
     return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
 
 
-def build_header(cfg: dict[str, Any], kind: Kind) -> dict[str, Any]:
+def build_header(cfg: dict[str, Any], this_run: Run) -> dict[str, Any]:
     """The part of a row that is known before there is a result."""
     return {
-        "run_id": kind.run_id,
-        "kind": kind.name,
+        "run_id": this_run.run_id,
+        "kind": this_run.kind,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "task": cfg["task"]["name"],
-        "slug": kind.slug,
-        "seed": kind.seed,
+        "slug": this_run.slug,
+        "seed": this_run.seed,
         "scale": cfg["scale"]["name"],
-        "bilm": kind.inputs.bilm,
+        "bilm": this_run.inputs.bilm,
         **provenance(),
         "config": cfg,
     }

@@ -15,7 +15,6 @@ from elmo_tasks.assembly import (
     build_bilm,
     build_elmo,
     build_model,
-    build_store,
     check_sizes,
     choose_device,
     make,
@@ -32,7 +31,6 @@ from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.runs.inputs import words_digest
-from elmo_tasks.store.store import Store
 
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
 _WORDS: dict[str, type | tuple[type, ...]] = {"name": str, "path": (str, NoneType), "dim": int, "lowercase": bool}
@@ -50,7 +48,6 @@ class SavedRun:
         model: in evaluation mode, on ``device``.
         words_digest: of the file of word vectors; None where it is not known, or none was read.
         encoder: the biLM; None for a baseline.
-        store: of the biLM's layers; None for a baseline.
         device: where the model is.
     """
 
@@ -60,7 +57,6 @@ class SavedRun:
     model: TaskModel
     words_digest: str | None
     encoder: Encoder | None
-    store: Store | None
     device: str
 
     @cached_property
@@ -99,7 +95,7 @@ def read_model(
         raise UserError(f"{folder}: no such folder; expected that of a finished run")
     if (folder / BILM).is_dir():
         raise UserError(
-            f"{folder}: a training of a biLM, which predicts no items; bilm.path={folder / BILM} plugs it in"
+            f"{folder}: this run trained a biLM and has no task model; use it with bilm.path={folder / BILM}"
         )
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
@@ -108,7 +104,7 @@ def read_model(
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     words = check_object(config["words"], f"{folder / CONFIG}: words", _WORDS)
     if unknown := words.keys() - {field.name for field in fields(WordsSection)}:
-        raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is no setting of word vectors")
+        raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is not a setting of word vectors")
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
@@ -141,8 +137,7 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
     read_weights(model, folder / WEIGHTS)
     device = choose_device(config)
     model.to(device).eval()
-    store = build_store(config, encoder)
-    return SavedRun(about["run_id"], config, fitted, model, about["words"], encoder, store, device)
+    return SavedRun(about["run_id"], config, fitted, model, about["words"], encoder, device)
 
 
 def read_fitted(reader: Reader[Any], path: Path) -> FittedData:

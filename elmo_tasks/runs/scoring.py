@@ -1,20 +1,29 @@
-"""Scores of a split, and predictions in a benchmark's official format."""
+"""Scores of a run, predictions in a benchmark's official format, and what a row says of both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
+import torch
+
+from elmo_tasks.assembly import choose_device
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Place
+from elmo_tasks.runs.fit import Fit
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.store.store import Filled
+
+Scored = tuple[dict[Any, dict[str, float]], dict[str, str]]
+"""Scores by split, and the digests of files by path below the folder of the rows."""
 
 
 def score_splits(
     splits: Sequence[str], metric: Metric, folder: RunFolder, finished: bool, score: Callable[[str], dict[str, float]]
-) -> tuple[dict[Any, dict[str, float]], dict[str, str]]:
+) -> Scored:
     """The scores of some splits, and the files that an official scorer reads.
 
     Args:
@@ -34,6 +43,44 @@ def score_splits(
         contents = metric.files() if isinstance(metric, Exportable) else {}
         files |= folder.write_predictions(folder.final if finished else folder.partial, split, contents)
     return scores, files
+
+
+class Stopwatch:
+    """The seconds of the parts of a run: ``with watch("layers"): ...``, then ``with watch("score"): ...``."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, part: Literal["layers", "score"]) -> Iterator[None]:
+        """Measure a part."""
+        start = time.perf_counter()
+        yield
+        self._seconds[part] = time.perf_counter() - start
+
+    def took(self, fit: float | None) -> parts.Took:
+        """The seconds as a row has them; those of training are measured by the training itself."""
+        layers, score = (round(self._seconds[part], 2) for part in ("layers", "score"))
+        return parts.Took(layers=layers, fit=None if fit is None else round(fit, 2), score=score)
+
+
+def describe_work(cfg: dict[str, Any], metric: Metric, watch: Stopwatch, trained: Fit | None = None) -> dict[str, Any]:
+    """How the work was done and measured, as fields of :class:`~elmo_tasks.rows.schema.Measured`.
+
+    Args:
+        cfg: the checked configuration.
+        metric: of the scores.
+        watch: has timed ``layers`` and ``score``.
+        trained: None where nothing was trained.
+    """
+    return {
+        "metric": describe_metric(metric),
+        "training": None if trained is None else trained.training,
+        "seconds": watch.took(None if trained is None else trained.seconds),
+        "device": choose_device(cfg) if trained is None else trained.device,
+        "processes": 1 if trained is None else trained.processes,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def describe_elmo(cfg: dict[str, Any], weights: dict[Place, parts.Mix] | None = None) -> parts.ElmoRecord:

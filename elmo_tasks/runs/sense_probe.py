@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-import torch
-
-from elmo_tasks.assembly import build_bilm, build_elmo, build_sense_data, build_store, choose_device, make
+from elmo_tasks.assembly import build_bilm, build_elmo, build_sense_data, build_store, make
 from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo, ScalarMix
@@ -19,20 +16,21 @@ from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.inputs import describe_bilm
-from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
-from elmo_tasks.store.store import Filled
+from elmo_tasks.runs.scoring import Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
+from elmo_tasks.store.store import Filled, Store
 from elmo_tasks.training.processes import require_one_process
 
 
 class SenseProbeRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "sense_probe"
+    kind: Kind = "sense_probe"
     rank = 0
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         require_one_process(cfg)
         self.cfg, self.seed = cfg, cfg["seed"]
+        self.splits = SPLITS if cfg["test"] else SPLITS[:2]
         self.encoder = build_bilm(cfg)
         self.mix = choose_layer(cfg, build_elmo(cfg, self.encoder))
         self.data = build_sense_data(cfg)
@@ -42,58 +40,72 @@ class SenseProbeRun:
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Average the vectors of the training instances by sense, choose senses for those of dev (and test)."""
-        start = time.perf_counter()
-        splits = SPLITS if self.cfg["test"] else SPLITS[:2]
-        self.data.read(splits)
-        store = build_store(self.cfg, self.encoder)
-        filled = Filled() if store is None else store.fill(self.data.sentences())
-        after_layers = time.perf_counter()
-        means = SenseMeans(self.data.inventory)
-        if store is not None and self.mix is not None:
-            for instance, vector in vectors(self.data.train, store, self.mix):
-                means.add(instance.keys, vector)
+        watch = Stopwatch()
+        with watch("layers"):
+            self.data.read(self.splits)
+            store = build_store(self.cfg, self.encoder)
+            filled = Filled() if store is None else store.fill(self.data.sentences())
         metric: Metric = make(self.cfg["task"]["metric"])
-        unseen: dict[str, int] = {}
-
-        def score(split: str) -> dict[str, float]:
-            metric.reset()
-            unseen[split] = 0
-            for name, sentences in self.data.sets[split].items():
-                for instance, vector in vectors(sentences, store, self.mix):
-                    metric.update([means.choose(instance.lemma, vector)], [(name, instance.keys)])
-                    unseen[split] += not means.seen(instance.lemma)
-            return metric.compute()
-
-        scores, _ = score_splits(splits[1:], metric, folder, finished is not None, score)
-        counts = self.data.counts()
-        instances = counts["instances"]
+        with watch("score"):
+            means = self._train(store)
+            scores, _ = score_splits(
+                self.splits[1:],
+                metric,
+                folder,
+                finished is not None,
+                lambda split: self._score(split, means, store, metric),
+            )
         return Measured(
-            data=parts.Data(
-                name=self.cfg["data"]["name"],
-                digest=self.data.digest,
-                test_digest=self.data.test_digest if "test" in splits else None,
-                items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
-                left_out={},
-                word_coverage=None,
-            ),
-            metric=describe_metric(metric),
+            **describe_work(self.cfg, metric, watch),
+            data=self._describe_data(),
             scores=scores,
             files={},
             weights=None,
             parameters=0,
-            training=None,
             elmo=describe_elmo(self.cfg),
             layers=describe_layers(filled),
-            seconds=parts.Took(
-                layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
-            ),
-            device=choose_device(self.cfg),
-            processes=1,
-            threads=torch.get_num_threads(),
-            sense_probe=kinds.SenseProbe(
-                instances={**instances, "train": {"train": instances["train"]}},
-                first_sense=unseen,
-            ),
+            sense_probe=self._describe_instances(means),
+        )
+
+    def _train(self, store: Store | None) -> SenseMeans:
+        """The mean vector of each sense; none for the baseline."""
+        means = SenseMeans(self.data.inventory)
+        if store is not None and self.mix is not None:
+            for instance, vector in vectors(self.data.train, store, self.mix):
+                means.add(instance.keys, vector)
+        return means
+
+    def _score(self, split: str, means: SenseMeans, store: Store | None, metric: Metric) -> dict[str, float]:
+        metric.reset()
+        for name, sentences in self.data.sets[split].items():
+            for instance, vector in vectors(sentences, store, self.mix):
+                metric.update([means.choose(instance.lemma, vector)], [(name, instance.keys)])
+        return metric.compute()
+
+    def _describe_data(self) -> parts.Data:
+        counts = self.data.counts()
+        return parts.Data(
+            name=self.cfg["data"]["name"],
+            digest=self.data.digest,
+            test_digest=self.data.test_digest if "test" in self.splits else None,
+            items={split: parts.Items(**counts[split]) for split in SPLITS if split in counts},
+            left_out={},
+            word_coverage=None,
+        )
+
+    def _describe_instances(self, means: SenseMeans) -> kinds.SenseProbe:
+        instances = self.data.counts()["instances"]
+        first_sense = {
+            split: sum(
+                not means.seen(instance.lemma)
+                for sentences in self.data.sets[split].values()
+                for sentence in sentences
+                for instance in sentence.instances
+            )
+            for split in self.splits[1:]
+        }
+        return kinds.SenseProbe(
+            instances={**instances, "train": {"train": instances["train"]}}, first_sense=first_sense
         )
 
 

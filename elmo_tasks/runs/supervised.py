@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 
 from elmo_tasks.assembly import (
     Budget,
@@ -32,20 +30,22 @@ from elmo_tasks.runs.fit import Fit, fit, mixes, required_epochs
 from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder, write_model
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.saved import read_fitted
-from elmo_tasks.runs.scoring import describe_elmo, describe_layers, describe_metric, score_splits
+from elmo_tasks.runs.scoring import Scored, Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
+from elmo_tasks.store.store import Filled
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
 from elmo_tasks.training.progress import ShowProgress
 
 
 class SupervisedRun:
-    """See :class:`elmo_tasks.runs.kinds.Kind`."""
+    """See :class:`elmo_tasks.runs.interface.Run`."""
 
-    name: Kind = "supervised"
+    kind: Kind = "supervised"
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
         self.cfg, self.seed, self.n_epochs = cfg, cfg["seed"], required_epochs(cfg)
+        self.splits = SPLITS if cfg["test"] else SPLITS[:2]
         self.encoder = build_bilm(cfg)
         self.elmo = build_elmo(cfg, self.encoder)
         self.data = build_data(cfg)
@@ -62,54 +62,37 @@ class SupervisedRun:
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
-        start = time.perf_counter()
+        watch = Stopwatch()
+        with watch("layers"):
+            filled = self._read(folder, finished)
+        model = build_model(self.cfg, self.data, self.elmo)
+        parameters = model.n_trained  # before words of the test set are added
+        module = build_module(self.cfg, model, distributed=self.processes.n > 1)
+        done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
+        with watch("score"):
+            scores, files = self._score(module, folder, finished)
+        if finished is None:
+            write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
+        return Measured(
+            **describe_work(self.cfg, module.metric, watch, done),
+            data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
+            scores=scores,
+            files=files,
+            weights=sha256((folder.partial if finished is None else folder.final) / WEIGHTS),
+            parameters=parameters,
+            elmo=describe_elmo(self.cfg, mixes(module.mixes())),
+            layers=describe_layers(filled),
+        )
+
+    def _read(self, folder: RunFolder, finished: Row | None) -> Filled:
+        """Read the data and compute the layers that the store lacks."""
         # Before any number is drawn, so that words without a vector get the same one with and without ELMo.
         pl.seed_everything(self.seed, workers=True, verbose=False)
         self.data.read()
-        splits = SPLITS if self.cfg["test"] else SPLITS[:2]
-        filled = self.data.use_layers(build_store(self.cfg, self.encoder), splits)
-        after_layers = time.perf_counter()
+        filled = self.data.use_layers(build_store(self.cfg, self.encoder), self.splits)
         if finished is not None:  # the words whose rows its weights have
             self.data.fitted = read_fitted(self.data.reader, folder.final / FITTED)
-        model = build_model(self.cfg, self.data, self.elmo)
-        parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        module = build_module(self.cfg, model, distributed=self.processes.n > 1)
-        done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
-        after_fit = time.perf_counter()
-        weights = sha256((folder.partial if finished is None else folder.final) / WEIGHTS)
-        to_score = splits[1:] if finished is None else splits[2:]
-        if "test" in to_score:
-            self.data.add_words("test", [model])
-        scores, files = score_splits(
-            to_score,
-            module.metric,
-            folder,
-            finished is not None,
-            lambda split: score(model, module.metric, self.data.batches(split)),
-        )
-        if finished is not None:
-            scores, files = finished.scores | scores, finished.files | files
-        else:
-            write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
-        return Measured(
-            data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
-            metric=describe_metric(module.metric),
-            scores=scores,
-            files=files,
-            weights=weights,
-            parameters=parameters,
-            training=done.training,
-            elmo=describe_elmo(self.cfg, mixes(module.mixes())),
-            layers=describe_layers(filled),
-            seconds=parts.Took(
-                layers=round(after_layers - start, 2),
-                fit=round(done.seconds, 2),
-                score=round(time.perf_counter() - after_fit, 2),
-            ),
-            device=done.device,
-            processes=done.processes,
-            threads=torch.get_num_threads(),
-        )
+        return filled
 
     def _train(self, module: TaskModule, folder: RunFolder) -> Fit:
         trainer = self.cfg["trainer"]
@@ -128,6 +111,20 @@ class SupervisedRun:
         module.to(choose_device(self.cfg))
         assert finished.training is not None
         return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
+
+    def _score(self, module: TaskModule, folder: RunFolder, finished: Row | None) -> Scored:
+        """Score dev (and test); to those of a finished run, add the scores of test."""
+        splits = self.splits[1:] if finished is None else self.splits[2:]
+        if "test" in splits:
+            self.data.add_words("test", [module.model])
+        scores, files = score_splits(
+            splits,
+            module.metric,
+            folder,
+            finished is not None,
+            lambda split: score(module.model, module.metric, self.data.batches(split)),
+        )
+        return (scores, files) if finished is None else (finished.scores | scores, finished.files | files)
 
 
 def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunInputs, *, with_test: bool) -> parts.Data:

@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.metrics.base import Metric
 from elmo_tasks.tensors import read_tensors, write_tensors
 from elmo_tasks.training.module import TaskModule
 
@@ -111,7 +112,7 @@ class BestCheckpoint(pl.Callback):
             "elmo": pl_module.mixes(),
         }
         self.curve.append(point)
-        if self.best is None or (value > self.best if metric.higher_is_better else value < self.best):
+        if is_better(metric, value, self.best):
             self.best, self.best_epoch, self.best_step = value, epoch, trainer.global_step
             if trainer.is_global_zero:
                 self._save(pl_module.model)
@@ -154,6 +155,11 @@ class ScoreDev(pl.Callback):
 
     def _stop(self, trainer: pl.Trainer) -> None:
         trainer.should_stop = trainer.should_stop or trainer.global_step >= self.last >= 0
+
+
+def is_better(metric: Metric, value: float, best: float | None) -> bool:
+    """Whether a score is better than the best one so far, if there is one."""
+    return best is None or (value > best if metric.higher_is_better else value < best)
 
 
 def _trained(module: pl.LightningModule) -> list[nn.Parameter]:

@@ -17,7 +17,7 @@ from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.initial_weights import check_shapes
-from elmo_tasks.training.state_file import TensorsAndJson
+from elmo_tasks.training.state_file import RESTART, TensorsAndJson
 
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
@@ -62,7 +62,7 @@ class ResumeCheckpoint(Checkpoint):
                 if self._random is None and self.resumed_after:  # it was read, and training had started
                     raise
                 raise UserError(
-                    f"{self.path}: no state of this run ({self._difference(module, error)}); force=true starts anew"
+                    f"{self.path}: not a saved state of this run ({self._difference(module, error)}); {RESTART}"
                 ) from error
 
     def _difference(self, module: pl.LightningModule, error: Exception) -> str:

@@ -19,20 +19,14 @@ class DistributedTaskModule(TaskModule):
     than the others; so each is weighted by its share of all terms. Dropout draws other numbers in each process.
     """
 
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        loss = self._share(batch) * self.model.loss(self.model(batch), batch)
-        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=True)
-        elmo = getattr(self.model, "elmo", None)
-        return loss if elmo is None else loss + elmo.penalty()
+    def loss(self, batch: Any) -> Tensor:
+        return self._share(batch) * super().loss(batch)
 
     def _share(self, batch: Any) -> float:
         """What the loss of this process is multiplied by, so that the mean over all processes is that of the batch."""
         n_own = 0 if batch.stand_in else self.model.loss_weight(batch)
         n_all = int(self.gather(torch.tensor(n_own, device=self.device)).sum())
         return self.trainer.world_size * n_own / n_all
-
-    def on_train_start(self) -> None:
-        torch.manual_seed(torch.initial_seed() + self.global_rank)  # else every process would drop out the same units
 
     def on_validation_epoch_start(self) -> None:
         super().on_validation_epoch_start()

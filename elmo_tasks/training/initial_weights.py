@@ -44,7 +44,7 @@ class InitialWeights:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of weights and words."""
+        """Digest of weights and words."""
         sha = hashlib.sha256("\n".join(self.vocabulary.words if self.vocabulary else []).encode())
         for name, value in sorted(self.weights.items()):
             sha.update(name.encode())
@@ -92,7 +92,7 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
 
 def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMOptions) -> InitialWeights:
     if not words.exists():
-        raise UserError(f"{words}: no such file; {path.name} is of no use without the words that its softmax predicts")
+        raise UserError(f"{words}: no such file; {path.name} cannot be used without the vocabulary of its softmax")
     vocabulary = LmVocabulary.read(words)
     with torch.device("meta"):
         expected = LanguageModel(bilm=BiLM(options), vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
@@ -101,7 +101,7 @@ def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMO
 
 
 def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """See that weights are those of a model.
+    """Check that weights are those of a model.
 
     Raises:
         UserError: naming the first that is missing, unknown, of another shape (and both shapes), of another kind of
@@ -125,7 +125,7 @@ def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) ->
 
 
 def write_vocabulary(vocabulary: LmVocabulary, folder: Path) -> None:
-    """Write the words, one a line; without them the weights of a run are of no use."""
+    """Write the words, one a line; without them the weights of a run cannot be used."""
     write_text(folder / VOCABULARY, "\n".join(vocabulary.words) + "\n")
 
 

@@ -18,15 +18,6 @@ from elmo_tasks.training.module import TaskModule
 class LanguageModelModule(TaskModule):
     """Trains a biLM (see :class:`~elmo_tasks.training.module.TaskModule`), on one process or several."""
 
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        loss = self.model.loss(self.model(batch), batch)
-        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=self.trainer.world_size > 1)
-        return loss
-
-    def on_train_start(self) -> None:
-        if self.trainer.world_size > 1:  # else every process would drop out the same units
-            torch.manual_seed(torch.initial_seed() + self.global_rank)
-
     def on_validation_epoch_end(self) -> None:
         if self.trainer.world_size > 1 and isinstance(self.metric, Summable):
             own = torch.tensor(self.metric.sums, dtype=torch.float64, device=self.device)

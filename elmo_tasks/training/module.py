@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from elmo_tasks.elmo import MixWeights
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.models.base import TaskModel
@@ -22,8 +23,8 @@ class TaskModule(pl.LightningModule):
     """Trains a task model (see ``models/base.py``).
 
     Args:
-        model: the task model; if it has an ``elmo``, its penalty is added to the training loss (end of section 3.3 of
-            the paper: lambda times the squared scalars).
+        model: the task model; ELMo's penalty is added to its training loss (end of section 3.3 of the paper: lambda
+            times the squared scalars).
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
         schedule: of the learning rate: None leaves it alone, ``linear`` lowers it to zero over the run, ``halve``
@@ -47,16 +48,23 @@ class TaskModule(pl.LightningModule):
         self.metric = metric
         self.make_optimizer = optimizer
 
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        loss = self.model.loss(self.model(batch), batch)
-        self.log("train/loss", loss.detach(), prog_bar=True)
-        elmo = getattr(self.model, "elmo", None)
-        return loss if elmo is None else loss + elmo.penalty()
+    def on_train_start(self) -> None:
+        if self.trainer.world_size > 1:  # else every process would drop out the same units
+            torch.manual_seed(torch.initial_seed() + self.global_rank)
 
-    def mixes(self) -> dict[str, Any]:
-        """The weights s and gamma of ELMo's mix, by place; empty for a model without ELMo."""
-        elmo = getattr(self.model, "elmo", None)
-        return {} if elmo is None else elmo.weights()
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """The loss with ELMo's penalty; without a trainer, as in :mod:`elmo_tasks.planning`, nothing is logged."""
+        loss = self.loss(batch)
+        self.log("train/loss", loss.detach(), prog_bar=True, sync_dist=True)
+        return loss + self.model.elmo.penalty()
+
+    def loss(self, batch: Any) -> Tensor:
+        """What this process adds to the loss of a batch, without the penalty."""
+        return self.model.loss(self.model(batch), batch)
+
+    def mixes(self) -> dict[str, MixWeights]:
+        """The weights s and gamma of ELMo's mix, by place; empty without ELMo."""
+        return self.model.elmo.weights()
 
     def configure_gradient_clipping(
         self,
@@ -71,7 +79,7 @@ class TaskModule(pl.LightningModule):
         """
         weights = [p for group in optimizer.param_groups for p in group["params"]]
         norm = nn.utils.clip_grad_norm_(weights, math.inf if gradient_clip_val is None else gradient_clip_val)
-        if self.trainer.scaler is None and not bool(norm.isfinite()):  # a scaler passes over them itself
+        if not bool(norm.isfinite()):
             raise self._broken("the gradient")
 
     def gather(self, part: Tensor) -> Tensor:

@@ -10,11 +10,14 @@ from hydra.types import RunMode
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.processor import device_for
 
 
 def device_settings(cfg: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a trainer that choose its devices."""
-    return {key: cfg["trainer"][key] for key in ("accelerator", "devices", "num_nodes")}
+    trainer = cfg["trainer"]
+    accelerator = device_for("auto") if trainer["accelerator"] == "auto" else trainer["accelerator"]
+    return {"accelerator": accelerator, "devices": trainer["devices"], "num_nodes": trainer["num_nodes"]}
 
 
 class Processes(NamedTuple):
@@ -43,7 +46,7 @@ def count_processes(cfg: dict[str, Any]) -> Processes:
 
 
 def require_one_process(cfg: dict[str, Any]) -> None:
-    """See that a run asks for one process.
+    """Check that a run asks for one process.
 
     Raises:
         UserError: if it asks for several.

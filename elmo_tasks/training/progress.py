@@ -13,6 +13,7 @@ from pytorch_lightning.callbacks import ProgressBar
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from elmo_tasks.progress import in_terminal, live, say
+from elmo_tasks.training.callbacks import is_better
 from elmo_tasks.training.module import TaskModule
 
 _PAUSE = 0.5  # seconds between two looks at the loss, which wait for a GPU
@@ -76,7 +77,7 @@ class ShowProgress(ProgressBar):
         assert isinstance(pl_module, TaskModule)
         metric, epoch = pl_module.metric, 0 if trainer.sanity_checking else trainer.current_epoch + 1
         value = float(trainer.callback_metrics[f"dev/{metric.name}"])
-        if self.best is None or (value > self.best if metric.higher_is_better else value < self.best):
+        if is_better(metric, value, self.best):
             self.best, self.best_epoch = value, epoch
         self.dev = f"dev {metric.name} {value:.2f}  best {self.best:.2f} (epoch {self.best_epoch})"
         if trainer.sanity_checking or self._in_terminal or not self.title:

@@ -14,6 +14,9 @@ from torch import Tensor
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.tensors import read_metadata, read_tensors, write_tensors
 
+RESTART = "force=true restarts training from scratch"
+"""What messages about a damaged state advise."""
+
 
 class TensorsAndJson(CheckpointIO):
     """Lightning's checkpoints as a safetensors file, with everything but tensors, and a digest, in its header."""
@@ -31,9 +34,9 @@ class TensorsAndJson(CheckpointIO):
             state: dict[str, Any] = _from_json(json.loads(metadata["state"]), tensors)
             return state
         except UserError as error:
-            raise UserError(f"{error}; force=true starts anew") from error
+            raise UserError(f"{error}; {RESTART}") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); force=true starts anew") from error
+            raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); {RESTART}") from error
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)

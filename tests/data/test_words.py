@@ -87,8 +87,8 @@ def test_random_vectors_are_drawn_for_words_that_occur_twice_in_training():
         ("a 1 2\nthe 1\n", r"glove\.txt:2: .*found 1"),
         ("a 1 2\nthe 1 x\n", r"glove\.txt:2: expected a word and 2 numbers .*'x'"),
         (b"the 1 2\n\xff\xfe 1 2\n", r"glove\.txt: not UTF-8 text"),
-        ("il 1 2\n", r"words\.path=.*glove\.txt: not one word of the data is in it"),
-        ("", r"words\.path=.*glove\.txt: not one word of the data is in it"),
+        ("il 1 2\n", r"words\.path=.*glove\.txt: it contains none of the words in the data"),
+        ("", r"words\.path=.*glove\.txt: it contains none of the words in the data"),
     ],
     ids=["too-many", "too-few", "no-number", "not-utf8", "another-language", "empty"],
 )

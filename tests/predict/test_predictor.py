@@ -113,7 +113,7 @@ def test_an_item_that_is_no_dictionary_is_named(finished: Finished) -> None:
 
 def test_the_training_of_a_bilm_predicts_nothing(tmp_path: Path) -> None:
     (tmp_path / "bilm").mkdir()
-    with pytest.raises(UserError, match=r": a training of a biLM, which predicts no items; bilm\.path=.*plugs it in$"):
+    with pytest.raises(UserError, match=r": this run trained a biLM and has no task model; use it with bilm\.path=.*$"):
         load_run(tmp_path)
 
 

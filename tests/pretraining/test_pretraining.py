@@ -219,7 +219,7 @@ def test_a_signal_saves_the_state(flags, capsys, tmp_path, number):
 
     child = Child(begin, tmp_path / "log.txt", errors=tmp_path / "errors.txt")
     assert child.wait(60) == 128 + number
-    sentence = f"{number.name}: saved after 6 updates; give the same command again to go on\n"
+    sentence = f"{number.name}: saved after 6 updates; run the same command again to resume\n"
     assert child.errors.read_text() == sentence
     assert load_state(tmp_path / "out")[1]["updates"] == 6
     status, sentence = run(capsys, "train", *flags)
@@ -236,7 +236,7 @@ def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):
         status, sentence = run(capsys, "train", *flags)
         process.communicate()
     assert status == 1
-    assert sentence.err.startswith(f"training: this run belongs to process {process.pid} on ")
+    assert sentence.err.startswith(f"training: this run is already being made by process {process.pid} on ")
     assert sentence.err.endswith("; let it end, or choose another --out\n")
     assert run(capsys, "train", *flags)[0] == 0
 

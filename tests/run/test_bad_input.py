@@ -70,7 +70,7 @@ REPO = Path(__file__).parents[2]
             r"an item of the \w+ split has \d+ tokens.*task\.training\.batch_tokens=\d+ if",
         ),
         ("ensemble=3", r"ensemble must be a list of two or more different seeds"),
-        ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, 16-mixed, found 'foo'"),
+        ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, found 'foo'"),
         ("trainer.precision=64-true", r"trainer\.precision must be one of"),
         ("trainer.precision=16-true", r"trainer\.precision must be one of"),
         ("trainer.accelerator=foo", r"trainer\.accelerator must be one of auto, cpu, gpu, found 'foo'"),
@@ -205,7 +205,7 @@ def test_16_bit_products_need_a_processor_that_has_them(
     composed: Any, tmp_path: Path, monkeypatch: Any, task: str
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
-    with pytest.raises(UserError, match=r"^trainer\.precision=bf16-mixed: this processor has no instructions"):
+    with pytest.raises(UserError, match=r"^trainer\.precision=bf16-mixed: this processor has no bfloat16 instructions"):
         train.run(composed(f"task={task}", "trainer.precision=bf16-mixed"))
     assert not [path for path in (tmp_path / "outputs").rglob("*") if path.is_file() and path.suffix != ".lock"]
 

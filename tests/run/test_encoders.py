@@ -64,13 +64,13 @@ def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("bilm.state=carry", r"^bilm\.state=carry is for a biLM, which bilm=\w+ is not; it has reset only"),
+        ("bilm.state=carry", r"^bilm\.state=carry needs a biLM; bilm=\w+ supports only reset"),
         ("bilm.state=warm", r"^bilm\.state=warm is for a biLM"),
-        ("bilm.store.keep=tokens", r"^bilm\.store\.keep=tokens is for a biLM, which bilm=\w+ is not; it has layers"),
+        ("bilm.store.keep=tokens", r"^bilm\.store\.keep=tokens needs a biLM; bilm=\w+ supports only layers"),
         ("bilm.path=null", r"^bilm=\w+ is not bundled; set bilm\.path to its files"),
         ("bilm.name=a/b", r"^bilm\.name must be a name of letters"),
         ("elmo.mix=layer_3", r"has 3 layers: layer_0, layer_1, layer_2"),
-        ("task=lm", r"^bilm=\w+ is no biLM, so that it has no sizes to train"),
+        ("task=lm", r"^bilm=\w+ is not a biLM and cannot be trained with task=lm"),
     ],
 )
 def test_options_that_only_a_bilm_has_are_refused(

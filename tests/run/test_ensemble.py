@@ -259,7 +259,7 @@ def test_weights_that_are_gone_are_named(composed: Any, tmp_path: Path, finish: 
     finish(*SNLI)
     (weights,) = (tmp_path / "outputs" / "runs").glob("*-s2-*/model.safetensors")
     weights.unlink()
-    with pytest.raises(UserError, match=r"model\.safetensors: the weights of this run are gone; run seed=2 again"):
+    with pytest.raises(UserError, match=r"model\.safetensors: the weights of this run are missing; run seed=2 again"):
         train.run(composed(*SNLI, "ensemble=[1,2]"))
     assert split_rows(tmp_path)[1] == []
 

@@ -178,7 +178,9 @@ def held(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
 def test_a_second_owner_is_told_who_the_first_is(held: Any) -> None:
     path, process = held
     with (
-        pytest.raises(UserError, match=rf"^run: this run belongs to process {process.pid} on \S+, since \S+; "),
+        pytest.raises(
+            UserError, match=rf"^run: this run is already being made by process {process.pid} on \S+, since \S+; "
+        ),
         owned(path, wait=False),
     ):
         pass
@@ -192,7 +194,7 @@ def test_a_slurm_job_is_named_as_the_owner(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         with (
-            pytest.raises(UserError, match=rf"belongs to Slurm job 4711, process {process.pid} on "),
+            pytest.raises(UserError, match=rf"already being made by Slurm job 4711, process {process.pid} on "),
             owned(path, wait=False),
         ):
             pass
@@ -205,7 +207,10 @@ def test_a_slurm_job_is_named_as_the_owner(tmp_path: Path) -> None:
 def test_an_owner_that_has_not_said_who_it_is_is_another_process(held: Any, content: str) -> None:
     path, _ = held
     path.write_text(content)
-    with pytest.raises(UserError, match=r"^run: this run belongs to another process; "), owned(path, wait=False):
+    with (
+        pytest.raises(UserError, match=r"^run: this run is already being made by another process; "),
+        owned(path, wait=False),
+    ):
         pass
 
 
@@ -221,7 +226,7 @@ def test_the_locks_work_between_forked_processes_and_are_not_inherited(tmp_path:
         program = "import sys; from pathlib import Path; from elmo_tasks.runs.lock import owned\n"
         program += "with owned(Path(sys.argv[1]), wait=False): pass"
         second = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
-        assert f"this run belongs to process {os.getpid()}" in second.stderr
+        assert f"this run is already being made by process {os.getpid()}" in second.stderr
 
 
 def test_the_lock_of_a_killed_process_is_free(held: Any) -> None:
@@ -252,7 +257,7 @@ def test_a_run_that_another_process_makes_is_refused_before_anything_is_trained(
     assert process.stdout is not None
     process.stdout.readline()
     monkeypatch.setattr(supervised, "fit", killed)
-    with pytest.raises(UserError, match=rf"this run belongs to process {process.pid}"):
+    with pytest.raises(UserError, match=rf"this run is already being made by process {process.pid}"):
         train.run(composed(*SST, "force=true"))
     process.kill()
     process.wait()

@@ -321,7 +321,7 @@ def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: An
     killed_run(composed, monkeypatch)
     (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
     damage(state)
-    with pytest.raises(UserError, match=rf"{STATE}: damaged .*\(.*\); force=true starts anew$"):
+    with pytest.raises(UserError, match=rf"{STATE}: damaged .*\(.*\); force=true restarts training from scratch$"):
         train.run(composed())
     assert not list((tmp_path / "outputs" / "rows").iterdir())
 
@@ -332,7 +332,10 @@ def test_the_state_of_another_model_is_refused(composed: Any, tmp_path: Path, mo
     (other,), (state,) = ((tmp_path / "outputs" / "runs").glob(f"{task}*/{STATE}") for task in ("sst5", "ner"))
     state.write_bytes(other.read_bytes())
     difference = r"weights of another size: model\.words\.weight is .*, but this model's is .*"
-    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true starts anew$"):
+    with pytest.raises(
+        UserError,
+        match=rf"{STATE}: not a saved state of this run \({difference}\); force=true restarts training from scratch$",
+    ):
         train.run(composed("task=ner"))
 
 
@@ -343,7 +346,10 @@ def test_the_state_of_another_size_is_refused_with_both_sizes(composed: Any, tmp
     other, state = sorted((tmp_path / "outputs" / "runs").glob(f"*/{STATE}"), key=lambda path: path.stat().st_size)
     state.write_bytes(other.read_bytes())
     difference = r"weights of another size: model\.softmax_weight is \((\d+), 6\), but this model's is \(\1, 7\)"
-    with pytest.raises(UserError, match=rf"{STATE}: no state of this run \({difference}\); force=true starts anew$"):
+    with pytest.raises(
+        UserError,
+        match=rf"{STATE}: not a saved state of this run \({difference}\); force=true restarts training from scratch$",
+    ):
         train.run(composed(*sizes[1]))
 
 

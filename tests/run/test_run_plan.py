@@ -11,24 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-import elmo_tasks.planning.probe as probe
 import elmo_tasks.planning.room as room
+import elmo_tasks.planning.timing as timing
 from elmo_tasks.assembly import build_data
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
+from elmo_tasks.planning.cost import Batches, StepCost
 from elmo_tasks.planning.layers import Layers
+from elmo_tasks.planning.random_layers import RandomLayerStore, random_store
 from elmo_tasks.planning.show import duration
-from elmo_tasks.planning.stand_in import StandInLayers, stand_in
-from elmo_tasks.runs.kinds import build_run
+from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import run
 from elmo_tasks.store.layers import LayerStore
 
 
 @pytest.fixture(autouse=True)
-def _short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 0.2)
+def _short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SECONDS", 0.2)
 
 
 def make_plan(cfg: Any, done: bool = False) -> planning.Plan:
@@ -108,7 +109,10 @@ def test_a_store_beyond_its_limit_or_the_disk_is_refused(composed: Any, tmp_path
 
 def test_a_batch_beyond_the_memory_is_refused_before_it_is_tried(composed: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(room, "available_bytes", lambda: 1000)
-    with pytest.raises(UserError, match=r"the largest batch takes about .* of memory, but .* task\.training\.batch"):
+    with pytest.raises(
+        UserError,
+        match=r"the largest batch needs about .* of memory, but only .* is available; .* task\.training\.batch",
+    ):
         room.allow_memory(2000)
     room.allow_memory(500)
     monkeypatch.undo()
@@ -119,8 +123,8 @@ def test_a_batch_beyond_the_memory_is_refused_before_it_is_tried(composed: Any, 
 @pytest.mark.parametrize("task", ["ner", "snli"])
 def test_times_are_predicted_within_wide_bounds(composed: Any, tmp_path: Path, monkeypatch: Any, task: str) -> None:
     """Processor time, which other processes disturb least, within a factor of two."""
-    monkeypatch.setattr(probe, "SECONDS", 2.0)
-    monkeypatch.setattr(probe, "clock", time.process_time)
+    monkeypatch.setattr(timing, "SECONDS", 2.0)
+    monkeypatch.setattr(timing, "clock", time.process_time)
     overrides = (f"task={task}", "elmo.placement=both", "data.fraction=1", "trainer.max_epochs=3", "bilm.path=null")
     plan = make_plan(composed(*overrides))
     start = time.process_time()
@@ -130,9 +134,9 @@ def test_times_are_predicted_within_wide_bounds(composed: Any, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("n", [0, 7, 5000])
-def test_a_stand_in_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_path: Path, n: int) -> None:
-    layers = stand_in(LayerStore(tmp_path, tiny_bilm))
-    assert isinstance(layers, StandInLayers)
+def test_a_random_store_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_path: Path, n: int) -> None:
+    layers = random_store(LayerStore(tmp_path, tiny_bilm))
+    assert isinstance(layers, RandomLayerStore)
     tracemalloc.start()
     found = layers.get(["a"] * n)
     peak = tracemalloc.get_traced_memory()[1]
@@ -145,14 +149,14 @@ def test_a_stand_in_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_path
 def test_a_sentence_of_srl_counts_once_for_each_predicate(composed: Any) -> None:
     data = build_data(validate(composed("task=srl", "elmo.placement=none")))
     data.read()
-    items, batches = probe.contents(data.epoch(0))
-    collated = [data.collate([items[k] for k in batch]) for batch in batches]
+    batches = Batches(data, data.epoch(0))
+    collated = [batches.collate(number) for number in range(len(batches.numbers))]
     assert any(batch.tags.numel() > batch.text.mask.numel() for batch in collated)
-    assert probe.batch_sizes(data, items, batches) == [batch.tags.numel() for batch in collated]
+    assert batches.sizes == [batch.tags.numel() for batch in collated]
 
 
 def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:
-    step = probe.StepCost(epoch_seconds=1.0, dev_seconds=1.0, n_batches=1, peak_bytes=1500, bytes_before=1000)
+    step = StepCost(epoch_seconds=1.0, dev_seconds=1.0, n_batches=1, peak_bytes=1500, bytes_before=1000)
     layers = Layers(1, 1, {}, "layers", Path("a"), 1, 1, 1, 1.0, fill_bytes=70)
     plan = planning.Plan("run", False, {}, 1, layers, step, epochs=1, updates=1)
     assert plan.peak_bytes == 1000 + 2 * 500 + 70
@@ -170,7 +174,7 @@ def test_layers_that_several_runs_need_are_computed_once_for_each_encoder() -> N
 
 def test_an_encoder_is_timed_by_words_and_by_tokens(tiny_bilm: BiLM, monkeypatch: Any) -> None:
     now = [0.0]
-    monkeypatch.setattr(probe, "clock", lambda: now[0])
+    monkeypatch.setattr(timing, "clock", lambda: now[0])
     encode, layers = tiny_bilm.encode, tiny_bilm.layers
 
     def slow_encode(words: Any) -> Any:
@@ -183,14 +187,14 @@ def test_an_encoder_is_timed_by_words_and_by_tokens(tiny_bilm: BiLM, monkeypatch
 
     monkeypatch.setattr(tiny_bilm, "encode", slow_encode)
     monkeypatch.setattr(tiny_bilm, "layers", slow_layers)
-    rate = probe.reading_rate(tiny_bilm, [[f"w{k}", "the", "."] for k in range(50)])
+    rate = timing.time_encoder(tiny_bilm, [[f"w{k}", "the", "."] for k in range(50)])
     assert (rate.per_word, rate.per_token) == (0.5, 0.25)
 
 
 def test_words_of_a_shard_are_counted_once() -> None:
     sentences = [[f"w{k % 10}", "the"] for k in range(100)]
-    assert probe.distinct_words(sentences, 1000) == 11
-    assert probe.distinct_words(sentences, 100) in (21, 22)  # two shards, of about all words each
+    assert timing.distinct_words(sentences, 1000) == 11
+    assert timing.distinct_words(sentences, 100) in (21, 22)  # two shards, of about all words each
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(3, "3.0 s"), (600, "10 min"), (7200, "2.0 h")])

@@ -82,7 +82,7 @@ def assert_told(child: Child, number: signal.Signals) -> str:
     assert child.wait(200) == STATUS[number], child.output()
     assert "Traceback" not in child.output()
     (sentence,) = (line for line in child.output().splitlines() if line.startswith(f"{number.name}: "))
-    assert sentence.endswith("give the same command again to go on")
+    assert sentence.endswith("run the same command again to resume")
     return sentence
 
 
@@ -222,7 +222,7 @@ def test_a_signal_during_an_import_that_catches_every_exception_ends_the_process
     environment = {**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode == STATUS[number]
-    assert ended.stderr == f"{number.name}: what was finished before is kept; give the same command again to go on\n"
+    assert ended.stderr == f"{number.name}: what was finished before is kept; run the same command again to resume\n"
     assert not ended.stdout
 
 
@@ -242,5 +242,5 @@ def test_a_signal_during_the_imports_is_one_sentence(tmp_path: Path, number: sig
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPO}"}
     ended = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=200)
     assert ended.returncode == STATUS[number], ended.stderr
-    assert ended.stderr == f"{number.name}: {interrupts.KEPT}; give the same command again to go on\n"
+    assert ended.stderr == f"{number.name}: {interrupts.DEFAULT_MESSAGE}; run the same command again to resume\n"
     assert not list(tmp_path.glob("outputs/rows/*"))

@@ -297,7 +297,7 @@ def test_ctrl_c_ends_in_a_sentence(monkeypatch: Any, capsys: Any) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(TABLE)
     assert ended.value.code == 130
-    said = "SIGINT: what was finished before is kept; give the same command again to go on\n"
+    said = "SIGINT: what was finished before is kept; run the same command again to resume\n"
     assert capsys.readouterr() == ("", said)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of run. ``task.kind`` chooses one; ``ensemble=[1,2]`` averages finished runs."""
+"""What all kinds of run have in common. ``task.kind`` chooses one; ``ensemble=[1,2]`` averages finished runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from elmo_tasks.configuration.identity import RunInputs
 from elmo_tasks.planning.plan import Plan
-from elmo_tasks.rows.fields import Kind as Name
+from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.folder import RunFolder
 
 
-class Kind(Protocol):
-    """One kind of run. The constructor finds the inputs, which determine the name of the run, and reads nothing large.
+class Run(Protocol):
+    """A run. The constructor finds the inputs, which determine the name of the run, and reads nothing large.
 
     Attributes:
-        name: as in the row.
+        kind: as in the row.
         inputs: the digests of what it reads.
         run_id: different for everything that can change a score.
         slug: the readable middle of the name.
@@ -24,7 +24,7 @@ class Kind(Protocol):
         rank: which of several processes this is; 0 is the one that writes the row.
     """
 
-    name: Name
+    kind: Kind
     inputs: RunInputs
     run_id: str
     slug: str
@@ -45,13 +45,13 @@ class Kind(Protocol):
 
 @runtime_checkable
 class Plannable(Protocol):
-    """A kind of run whose cost can be estimated before it starts."""
+    """A run whose cost can be estimated before it starts."""
 
     def plan(self, *, done: bool) -> Plan:
         """What the run will take; nothing is computed for one that is done."""
 
 
-def build_run(cfg: dict[str, Any]) -> Kind:
+def build_run(cfg: dict[str, Any]) -> Run:
     """The run that a checked configuration asks for. Its inputs have been found.
 
     Raises:
@@ -64,7 +64,7 @@ def build_run(cfg: dict[str, Any]) -> Kind:
 
     if cfg["ensemble"] is not None:
         return EnsembleRun(cfg)
-    kinds: dict[str, Callable[[dict[str, Any]], Kind]] = {
+    kinds: dict[str, Callable[[dict[str, Any]], Run]] = {
         "supervised": SupervisedRun,
         "language_model": LanguageModelRun,
         "sense_probe": SenseProbeRun,

@@ -1,4 +1,4 @@
-"""Layers of the right shape that no biLM has computed: what a step costs is known before the store is filled."""
+"""Stores of random layers: a training step can be timed before the real layers are computed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Sentences = Sequence[Sequence[str]]
 _ROWS = 4096
 
 
-class StandInLayers(LayerStore):
-    """Random layers in place of a :class:`LayerStore`'s, read and converted as those are."""
+class RandomLayerStore(LayerStore):
+    """Random layers in place of a :class:`LayerStore`'s; they are read and converted in the same way."""
 
     def __init__(self, store: LayerStore) -> None:
         self.encoder, self.state = store.encoder, store.state
@@ -36,7 +36,7 @@ class StandInLayers(LayerStore):
         return rows
 
 
-class StandInTokens(TokenStore):
+class RandomTokenStore(TokenStore):
     """Random token layers in place of a :class:`TokenStore`'s; the LSTMs run on them."""
 
     def __init__(self, store: TokenStore) -> None:
@@ -51,9 +51,9 @@ class StandInTokens(TokenStore):
         return self._vector.expand(len(words), -1).contiguous().to(self.encoder.encoder.characters.device)
 
 
-def stand_in(store: Store) -> Store:
-    """What takes a store's place in a probe."""
+def random_store(store: Store) -> Store:
+    """A store of random layers with the shapes of another store's."""
     if isinstance(store, TokenStore):
-        return StandInTokens(store)
+        return RandomTokenStore(store)
     assert isinstance(store, LayerStore)  # there is no other kind
-    return StandInLayers(store)
+    return RandomLayerStore(store)

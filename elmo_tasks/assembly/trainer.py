@@ -9,7 +9,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 from lightning_fabric.utilities.exceptions import MisconfigurationException
-from pytorch_lightning.callbacks import Callback, EarlyStopping
+from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 
 from elmo_tasks.configuration.instances import make
@@ -111,19 +111,6 @@ def build_trainer(
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
         settings = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
         raise UserError(f"{settings}: not possible on this machine ({shortened(str(error), 160)})") from error
-
-
-def early_stopping(cfg: dict[str, Any], module: TaskModule) -> EarlyStopping | None:
-    """Ends training after ``trainer.patience`` dev scores without a better one; None without patience."""
-    trainer, metric = cfg["trainer"], module.metric
-    if trainer["patience"] is None:
-        return None
-    return EarlyStopping(
-        f"dev/{metric.name}",
-        patience=trainer["patience"],
-        mode="max" if metric.higher_is_better else "min",
-        check_on_train_epoch_end=trainer["val_check_interval"] is None,
-    )
 
 
 def build_logger(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger | bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import Callback, EarlyStopping
+from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 
-from elmo_tasks.assembly.trainer import Budget, build_logger, build_trainer, early_stopping
+from elmo_tasks.assembly.trainer import Budget, build_logger, build_trainer
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.fields import Ended, Place
@@ -18,7 +18,7 @@ from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.parts import CurvePoint, Mix, TrainingRecord
 from elmo_tasks.rows.provenance import current_code
 from elmo_tasks.runs.folder import WEIGHTS, RunFolder
-from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, ScoreDev
+from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, Patience, ScoreDev
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
 from elmo_tasks.training.module import TaskModule
 
@@ -81,8 +81,8 @@ def fit(
     state = ResumeCheckpoint(partial / STATE, SAVED_EVERY, current_code())
     if cfg["force"] and (finished_row(folder.row) is None or not state.fits(module)):
         state.discard()  # but a finished run that is being made again is resumed like any other
-    stopping = early_stopping(cfg, module)
-    own = [best, state, average, stopping, ScoreDev(cfg["trainer"]["val_check_interval"], cfg["trainer"]["max_steps"])]
+    patience = Patience(cfg["trainer"]["patience"], best)
+    own = [best, state, average, patience, ScoreDev(cfg["trainer"]["val_check_interval"], cfg["trainer"]["max_steps"])]
     logger = build_logger(cfg, partial, folder.run_id)
     try:
         chosen = [*(callback for callback in own if callback is not None), *callbacks]
@@ -95,15 +95,15 @@ def fit(
         log_best(logger, best)
     finally:
         close(logger)
-    training = _training(budget, trainer, best, state, stopping)
+    training = _training(budget, trainer, best, state, patience)
     return Fit(training, seconds, str(trainer.strategy.root_device), trainer.world_size)
 
 
 def _training(
-    budget: Budget, trainer: pl.Trainer, best: BestCheckpoint, state: ResumeCheckpoint, stopping: EarlyStopping | None
+    budget: Budget, trainer: pl.Trainer, best: BestCheckpoint, state: ResumeCheckpoint, patience: Patience
 ) -> TrainingRecord:
     ended: Ended = "max_epochs"
-    if stopping is not None and stopping.wait_count >= stopping.patience:
+    if patience.is_over:
         ended = "patience"
     elif budget.max_steps is not None and trainer.global_step >= budget.max_steps:
         ended = "max_steps"

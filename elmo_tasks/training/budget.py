@@ -12,8 +12,7 @@ def budget_note(trainer: dict[str, Any]) -> str:
         trainer: the section of a checked configuration.
     """
     epochs, patience = trainer["max_epochs"], trainer["patience"]
-    scored_by_epoch = trainer["val_check_interval"] is None  # else patience counts scores, not epochs
-    if epochs is None or patience is None or epochs > patience or not scored_by_epoch:
+    if epochs is None or patience is None or epochs > patience:
         return ""
     return (
         f"trainer.max_epochs={epochs} is not above trainer.patience={patience}: the run ends by its budget, not by "

@@ -128,6 +128,31 @@ class BestCheckpoint(pl.Callback):
         write_tensors(self.path, tensors, "the weights")
 
 
+class Patience(pl.Callback):
+    """Ends training after some epochs without a better dev score, however often dev is scored within an epoch.
+
+    Args:
+        epochs: how many; None never ends it.
+        best: knows the epoch of the best score.
+    """
+
+    def __init__(self, epochs: int | None, best: BestCheckpoint) -> None:
+        self.epochs, self.best = epochs, best
+        self.is_over = False
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"is_over": self.is_over}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.is_over = state_dict["is_over"]
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        is_whole = trainer.fit_loop.epoch_loop.batch_progress.is_last_batch  # not cut off by the end of the budget
+        if self.epochs is not None and is_whole:
+            self.is_over = trainer.current_epoch + 1 - self.best.best_epoch >= self.epochs
+            trainer.should_stop = trainer.should_stop or self.is_over
+
+
 class ScoreDev(pl.Callback):
     """Scores dev at intervals within an epoch, at its end, and after the last update of the run.
 

@@ -28,8 +28,8 @@ class TaskModule(pl.LightningModule):
         metric: scores plain predictions against plain gold.
         optimizer: makes the optimizer from the trainable parameters.
         schedule: of the learning rate: None leaves it alone, ``linear`` lowers it to zero over the run, ``halve``
-            halves it after each epoch without a better dev score, ``decay`` lowers it by a thousandth after every
-            hundred updates (Lee et al., 2017).
+            halves it after each epoch that ends without a better dev score, ``decay`` lowers it by a thousandth after
+            every hundred updates (Lee et al., 2017).
         max_steps: updates after which the run ends, for ``linear``; -1 for no bound.
     """
 

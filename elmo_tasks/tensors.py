@@ -61,17 +61,13 @@ def read_metadata(path: Path) -> dict[str, str]:
         return dict(file.metadata() or {})
 
 
-def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors in a file, by name.
 
-    Args:
-        path: of the file.
-        expected: names and shapes that must be there; the data is not read if they are not. Others may be there too.
-
     Raises:
-        UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
+        UserError: as :func:`read_shapes`.
     """
-    expect_shapes(path, expected or {})
+    read_shapes(path)
     try:
         return load_file(path)
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:

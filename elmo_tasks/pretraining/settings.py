@@ -8,7 +8,6 @@ from typing import Any
 
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError
-from elmo_tasks.pretraining.schedule import SCHEDULES
 
 _PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 _MINI_FILTERS = ((1, 8), (2, 8), (3, 16), (4, 32), (5, 64), (6, 128), (7, 256))
@@ -37,7 +36,6 @@ class Settings:
         forget: probability that a row starts a window from zeros.
         rate: highest learning rate of Adam.
         warm_up: updates over which the rate rises.
-        schedule: how it falls: ``linear`` or ``cosine``.
         grad_norm: bound of the gradient's norm; the loss is multiplied by the window's length, as bilm-tf does.
         precision: of the products, ``bfloat16`` or ``float32``.
         seed: of weights, order, candidates and dropout.
@@ -55,7 +53,6 @@ class Settings:
     forget: float = 0.02
     rate: float = 0.002
     warm_up: int = 500
-    schedule: str = "linear"
     grad_norm: float = 10.0
     precision: str = "bfloat16"
     seed: int = 1
@@ -68,7 +65,7 @@ class Settings:
         Raises:
             UserError: naming the option, what it must be and what was found.
         """
-        choices = {"size": tuple(SIZES), "schedule": SCHEDULES, "precision": ("bfloat16", "float32")}
+        choices = {"size": tuple(SIZES), "precision": ("bfloat16", "float32")}
         for name, allowed in choices.items():
             expect(getattr(self, name) in allowed, name, f"one of {', '.join(allowed)}", getattr(self, name))
         for name in ("rows", "window", "min_count"):

@@ -74,7 +74,8 @@ class Training:
             settings.precision == "bfloat16",
         )
         self.seconds, self.curve = 0.0, []  # type: tuple[float, list[dict[str, Any]]]
-        self.identity = {**settings.to_json(), "pack": pack.digest, "device": device.type}
+        # "schedule": states of earlier versions name it, and one of them may be another
+        self.identity = {**settings.to_json(), "schedule": "linear", "pack": pack.digest, "device": device.type}
         if (out / INDEX).exists():
             self._resume()
         else:
@@ -185,7 +186,7 @@ class Training:
 
     def _rate(self) -> float:
         s = self.settings
-        return learning_rate(s.schedule, s.rate, s.warm_up, self.step.updates, self.progress)
+        return learning_rate(s.rate, s.warm_up, self.step.updates, self.progress)
 
     def _log(self, seconds: float) -> None:
         loss, norm, n = self.step.sums.tolist()

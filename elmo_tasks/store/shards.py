@@ -44,7 +44,7 @@ class Shards:
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
-        self._lock: Lock | None = None  # says that this process uses the folder
+        self._lock: Lock | None = None  # says that this process uses the folder, until it ends
 
     @property
     def row_bytes(self) -> int:
@@ -158,12 +158,6 @@ class Shards:
             else:
                 self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
                 self._arrays.append(numbers)
-
-    def close(self) -> None:
-        """Stop using the folder; the end of the process does the same."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
 
     def _remove_stale(self) -> None:
         """Remove the files of killed writers, once they are too old to belong to a running one."""

@@ -3,7 +3,6 @@
 from elmo_tasks.tables.command import main
 from elmo_tasks.tables.declare import (
     Column,
-    Everything,
     FineTuning,
     Gain,
     Line,
@@ -28,7 +27,6 @@ __all__ = [
     "Claims",
     "Column",
     "Difference",
-    "Everything",
     "FineTuning",
     "Gain",
     "Line",

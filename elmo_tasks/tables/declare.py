@@ -155,15 +155,4 @@ class FineTuning(Declared):
     start: str
 
 
-@dataclass(frozen=True)
-class Everything:
-    """One section of a report: all that some rows measured of one kind.
-
-    Args:
-        title: a key of ``everything.PARTS``.
-    """
-
-    title: str
-
-
-Declaration = Table | Race | Weights | FineTuning | Claims | Everything
+Declaration = Table | Race | Weights | FineTuning | Claims

@@ -8,9 +8,8 @@ from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.claims import fill_claims
 from elmo_tasks.tables.curves import make_pairs, make_panels
-from elmo_tasks.tables.declare import Declaration, Everything, FineTuning, Race, Table, Weights
+from elmo_tasks.tables.declare import Declaration, FineTuning, Race, Table, Weights
 from elmo_tasks.tables.declare_claims import Claims
-from elmo_tasks.tables.everything import PARTS
 from elmo_tasks.tables.finetuning import fill_finetuning
 from elmo_tasks.tables.measure import Choice, FilledTable, Selection, measure
 from elmo_tasks.tables.race import fill_race
@@ -36,8 +35,6 @@ def fill(declared: Declaration, rows: Rows, choice: Choice) -> FilledTable:
             return fill_finetuning(declared, selection)
         case Claims():
             return fill_claims(declared, selection)
-        case Everything():
-            return FilledTable([], PARTS[declared.title](rows))
     assert_never(declared)
 
 

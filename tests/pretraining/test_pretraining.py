@@ -165,7 +165,6 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     [
         (["--rows", "0"], "--rows must be at least 1, found 0"),
         (["--dropout", "1"], "--dropout must be from 0 to below 1, found 1.0"),
-        (["--schedule", "none"], "--schedule must be one of linear, cosine, found none"),
         (["--budget-minutes", "3"], "either --epochs or --budget-minutes"),
         (["--rows", "3000"], "but a window takes 15,000"),
         (["--pack", "nowhere"], "pack.json: cannot be read"),
@@ -253,6 +252,15 @@ def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path
     status, sentence = run(capsys, "train", *flags)
     assert status == 1
     assert f"{damaged.name}: damaged" in sentence.err
+
+
+def test_a_state_of_a_schedule_that_there_no_longer_is_is_refused(flags, capsys, tmp_path):
+    assert run(capsys, "train", *flags)[0] == 0
+    path = tmp_path / "out" / INDEX
+    path.write_text(path.read_text().replace('"schedule": "linear"', '"schedule": "cosine"'))
+    status, sentence = run(capsys, "train", *flags)
+    assert status == 1
+    assert "the state of another training: its schedule is cosine, here it is linear" in sentence.err
 
 
 def test_a_loss_that_is_not_finite_leaves_the_last_good_state(train, tmp_path):

@@ -25,8 +25,13 @@ def stores(tiny_bilm, tiny_options, shake, tmp_path):
     ]
     for store in found:
         store.fill(SENTENCES)
-        store.shards.close()
+        stop_using(store)
     return found
+
+
+def stop_using(store):
+    """As the end of the process does."""
+    store.shards._lock.release()
 
 
 def folders(root):
@@ -81,7 +86,7 @@ def test_what_a_process_uses_is_kept(stores, tmp_path, tiny_bilm, capsys):
     main(["prune", "--idle-days", "0", "--yes", "--dir", str(tmp_path)])
     assert folders(tmp_path) == {user.shards.folder}
     assert f"{user.shards.folder}: in use, kept" in capsys.readouterr().out
-    user.shards.close()
+    stop_using(user)
     main(["prune", "--idle-days", "0", "--yes", "--dir", str(tmp_path)])
     assert not folders(tmp_path)
 

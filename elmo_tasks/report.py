@@ -15,7 +15,7 @@ from elmo_tasks.rows.collection import Rows, read_rows
 
 def sections(rows: Rows) -> list[Section]:
     """All that some rows measured."""
-    from elmo_tasks.tables.everything import PARTS  # Hydra and SciPy take a second to import
+    from elmo_tasks.tables.report_sections import PARTS  # Hydra and SciPy take a second to import
 
     return [part(rows) for part in PARTS.values()]
 

@@ -103,12 +103,12 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
         UserError: if the file cannot be written.
     """
 
-    def fill(temporary: Path) -> None:
+    def write(temporary: Path) -> None:
         mode = temporary.stat().st_mode  # what the umask grants; safetensors' own files are their owner's alone
         save_file(tensors, temporary, metadata)
         temporary.chmod(mode)
 
     try:
-        write_atomically(path, fill)
+        write_atomically(path, write)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: {what} cannot be written ({error}); set paths.outputs") from error

@@ -51,7 +51,7 @@ CLAIMS = Claims(
             "Layer weights that are free to differ (lambda 0.001) are better than nearly equal ones (lambda 1), "
             "except with a small training set such as NER's, where lambda hardly matters",
             tuple(better(task, SMALL, LARGE, "lambda 0.001 above 1") for task in TABLE_2),
-            beside=(better("ner", SMALL, LARGE, "lambda 0.001 above 1 (the exception)"),),
+            not_judged=(better("ner", SMALL, LARGE, "lambda 0.001 above 1 (the exception)"),),
         ),
         Claim(
             "Models with attention after the biRNN (SQuAD, SNLI) are best with ELMo at input and output, SRL and "

@@ -14,14 +14,14 @@ from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
 from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all, renew
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.gains import fill_gains
+from elmo_tasks.tables.gains import evaluate_gains
 
 COLUMNS = ("task", "training items", "split", "seeds", "baseline", "ELMo", "gain", "95 % CI", "training")
 
 
 def section() -> Section:
     """The gains on the real data sets."""
-    return fill_gains(read_rows([EXPERIMENTS / "rows"]), data="local")
+    return evaluate_gains(read_rows([EXPERIMENTS / "rows"]), data="local")
 
 
 def table() -> str:

@@ -74,7 +74,7 @@ def test_nothing_is_unpickled() -> None:
 
 
 FLOORS = [
-    {"errors", "interrupts", "places", "processor", "values", "batch"},
+    {"errors", "formatting", "interrupts", "places", "processor", "values", "batch"},
     {"files", "progress"},
     {"rows", "tensors", "nn"},
     {"render", "configuration", "elmo", "encoders"},

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text as Line
+from rich.text import Text
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.data.corpus import read_sentences
@@ -124,24 +124,24 @@ def show(result: dict[str, Any], console: Console) -> None:
     static = result["static"]
     words = ", ".join(f"{near['word']} {near['cosine']:.2f}" for near in static["neighbours"])
     console.print(
-        Line.assemble((result["word"], "bold"), f" in {static['vectors']}: {words}" if words else static["why"])
+        Text.assemble((result["word"], "bold"), f" in {static['vectors']}: {words}" if words else static["why"])
     )
     for source in result["sources"]:
-        console.print(Line.assemble("\n", _in_context(source, whole=True)), soft_wrap=True)
+        console.print(Text.assemble("\n", _in_context(source, whole=True)), soft_wrap=True)
         for layer, neighbours in enumerate(source["layers"]):
             console.print(f"  layer {layer}", style="bold")
             for near in neighbours:
-                console.print(Line.assemble(f"    {near['cosine']:.3f}  ", _in_context(near)), soft_wrap=True)
+                console.print(Text.assemble(f"    {near['cosine']:.3f}  ", _in_context(near)), soft_wrap=True)
     text = result["text"]
     console.print(f"\n{text['sentences']:,} sentences, {text['tokens']:,} tokens, {result['seconds']:.0f} seconds")
 
 
-def _in_context(occurrence: dict[str, Any], whole: bool = False) -> Line:
+def _in_context(occurrence: dict[str, Any], whole: bool = False) -> Text:
     tokens, k = occurrence["tokens"], occurrence["position"]
     first, last = (0, len(tokens)) if whole else (max(0, k - _WINDOW), k + 1 + _WINDOW)
     before = ("... " if first > 0 else "") + "".join(f"{token} " for token in tokens[first:k])
     after = "".join(f" {token}" for token in tokens[k + 1 : last]) + (" ..." if last < len(tokens) else "")
-    return Line.assemble(before, (f"[{tokens[k]}]", "bold"), after)
+    return Text.assemble(before, (f"[{tokens[k]}]", "bold"), after)
 
 
 def main(arguments: list[str]) -> None:

@@ -91,7 +91,7 @@ class LayerCounts:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Took:
+class Durations:
     """Seconds until the layers were there (reading the data included), of training (None without any), of scoring."""
 
     layers: Seconds

@@ -120,7 +120,7 @@ class LanguageModelRun:
             training=done.training,
             elmo=None,
             layers=describe_layers(Filled()),
-            seconds=parts.Took(
+            seconds=parts.Durations(
                 layers=round(after_read - start, 2),
                 fit=round(done.seconds, 2),
                 score=round(time.perf_counter() - after_fit, 2),

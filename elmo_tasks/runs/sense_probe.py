@@ -84,7 +84,7 @@ class SenseProbeRun:
             training=None,
             elmo=describe_elmo(self.cfg),
             layers=describe_layers(filled),
-            seconds=parts.Took(
+            seconds=parts.Durations(
                 layers=round(after_layers - start, 2), fit=None, score=round(time.perf_counter() - after_layers, 2)
             ),
             device=choose_device(self.cfg),

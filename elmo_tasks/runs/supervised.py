@@ -101,7 +101,7 @@ class SupervisedRun:
             training=done.training,
             elmo=describe_elmo(self.cfg, mixes(module.mixes())),
             layers=describe_layers(filled),
-            seconds=parts.Took(
+            seconds=parts.Durations(
                 layers=round(after_layers - start, 2),
                 fit=round(done.seconds, 2),
                 score=round(time.perf_counter() - after_fit, 2),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import read_json, write_text
+from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
 from elmo_tasks.store.locks import Lock, in_use
@@ -97,7 +98,7 @@ class Shards:
     def check_room(self, n_rows: int, limit_gb: float) -> str:
         """As :meth:`reserve`, without writing anything."""
         need, root = n_rows * self.row_bytes, self.folder.parent
-        text = f"{n_rows:,} tokens take {size(need)} in bilm.store.dir={root}"
+        text = f"{n_rows:,} tokens take {format_bytes(need)} in bilm.store.dir={root}"
         try:
             have = sum(map(_file_size, self.folder.glob("*.bin")))
             nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
@@ -106,11 +107,11 @@ class Shards:
             raise self._unwritable(error) from error
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
-                f"{text}, beside {size(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
+                f"{text}, beside {format_bytes(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
                 "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
             )
         if need > free:
-            raise UserError(f"{text}, but only {size(free)} are free; set bilm.store.dir to another disk")
+            raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")
         return text
 
     def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
@@ -204,8 +205,3 @@ def _file_size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def size(n_bytes: int) -> str:
-    """A number of bytes in a readable unit."""
-    return f"{n_bytes / _GIGABYTE:.2f} GB" if n_bytes >= _GIGABYTE else f"{n_bytes / 1e6:.1f} MB"

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.progress import counting, say
-from elmo_tasks.store.filling import Filling, Missing, find_missing
+from elmo_tasks.store.filling import Filling, SentencesByKey, find_missing
 from elmo_tasks.store.shard import VERSION, Array
 from elmo_tasks.store.shards import Shards
 
@@ -88,7 +88,7 @@ class Store(ABC):
         return min(_SHARD_TOKENS, _SHARD_FLOATS // math.prod(self.row))
 
     @abstractmethod
-    def wanted(self, sentences: Sentences) -> Missing:
+    def wanted(self, sentences: Sentences) -> SentencesByKey:
         """Key to token list of what some sentences need, each once, in order."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Store(ABC):
                 new = self._fill(Filling(self.shards, self._compute, self.shard_tokens, counter.update), wanted)
         return Filled(computed=new, read=total - new)
 
-    def missing(self, wanted: Missing) -> Missing:
+    def missing(self, wanted: SentencesByKey) -> SentencesByKey:
         """What has yet to be computed.
 
         Raises:
@@ -128,7 +128,7 @@ class Store(ABC):
         self.shards.scan()
         return find_missing(self.shards, wanted)
 
-    def _fill(self, filling: Filling, wanted: Missing) -> int:
+    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
         return filling.fill(wanted)
 
 
@@ -139,7 +139,7 @@ def key_of(sentence: Sequence[str], before: bytes = b"") -> bytes:
     return hashlib.blake2b(b"|".join([before, lengths, *words]), digest_size=16).digest()
 
 
-def _n_tokens(sentences: Missing) -> int:
+def _n_tokens(sentences: SentencesByKey) -> int:
     return sum(map(len, sentences.values()))
 
 

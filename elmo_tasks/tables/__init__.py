@@ -1,13 +1,13 @@
-"""The paper's tables, figures and claims as declarations, filled from rows: see ``experiments/``."""
+"""The paper's tables, figures and claims as declarations, evaluated on rows: see ``experiments/``."""
 
 from elmo_tasks.tables.command import main
 from elmo_tasks.tables.declare import (
     Column,
+    EpochsToPass,
     FineTuning,
     Gain,
     Line,
     Quote,
-    Race,
     Table,
     Weights,
 )
@@ -27,13 +27,13 @@ __all__ = [
     "Claims",
     "Column",
     "Difference",
+    "EpochsToPass",
     "FineTuning",
     "Gain",
     "Line",
     "Part",
     "PassingEpoch",
     "Quote",
-    "Race",
     "Score",
     "Table",
     "Weights",

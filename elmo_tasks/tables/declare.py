@@ -125,7 +125,7 @@ class Table(Declared):
 
 
 @dataclass(frozen=True)
-class Race(Declared):
+class EpochsToPass(Declared):
     """How many epochs it takes one setting to pass another's best dev score (figure 1a of the paper).
 
     Args:
@@ -155,4 +155,4 @@ class FineTuning(Declared):
     start: str
 
 
-Declaration = Table | Race | Weights | FineTuning | Claims
+Declaration = Table | EpochsToPass | Weights | FineTuning | Claims

@@ -1,4 +1,4 @@
-"""A declared table, filled with what the rows say."""
+"""A declared table with the cells that the rows give."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class FilledTable:
+class EvaluatedTable:
     """What the rows say of a declaration.
 
     Args:

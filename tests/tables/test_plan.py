@@ -355,11 +355,11 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
 
 
 def _filled(folder: Path) -> list[Any]:
-    from elmo_tasks.tables.fill import fill
+    from elmo_tasks.tables.evaluate import evaluate
     from elmo_tasks.tables.measure import Choice
 
     table = Table("t", (Line("NER", (NER,)),), (Column("ELMo"),), seeds=3)
-    return [fill(table, read_rows([folder / "rows"]), Choice(("data=local",)))]
+    return [evaluate(table, read_rows([folder / "rows"]), Choice(("data=local",)))]
 
 
 @pytest.mark.slow

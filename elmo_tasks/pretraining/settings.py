@@ -6,19 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.errors import UserError
-
-_PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-_MINI_FILTERS = ((1, 8), (2, 8), (3, 16), (4, 32), (5, 64), (6, 128), (7, 256))
-
-SIZES = {
-    "mini": BiLMOptions(_MINI_FILTERS, character_dim=16, n_highway=1, dim=512, projection_dim=128),
-    "small": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=1, dim=1024, projection_dim=128),
-    "medium": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=1, dim=2048, projection_dim=256),
-    "original": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=2, dim=4096, projection_dim=512),
-}
-"""The sizes in ``conf/bilm``."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +15,7 @@ class Settings:
     """One training.
 
     Attributes:
-        size: one of :data:`SIZES`.
+        size: one of :data:`elmo_tasks.bilm.sizes.SIZES`.
         rows: B.
         window: steps S.
         vocabulary: words of the softmax, the three marks counted.

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from elmo_tasks import interrupts
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.pretraining.evaluate import export, perplexity
 from elmo_tasks.pretraining.inputs import Inputs, WordTable
 from elmo_tasks.pretraining.pack import Pack
 from elmo_tasks.pretraining.schedule import learning_rate
-from elmo_tasks.pretraining.settings import SIZES, Settings, check_same
+from elmo_tasks.pretraining.settings import Settings, check_same
 from elmo_tasks.pretraining.state import INDEX, load_state, save_state
 from elmo_tasks.pretraining.step import TrainingStep
 from elmo_tasks.pretraining.stream import Stream

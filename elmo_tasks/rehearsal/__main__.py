@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.errors import UserError
 from elmo_tasks.rehearsal.ontonotes import write_ontonotes
 from elmo_tasks.rehearsal.snli import write_snli
 from elmo_tasks.rehearsal.squad import write_squad
-from elmo_tasks.rehearsal.weights import SIZES, write_bilm
+from elmo_tasks.rehearsal.weights import write_bilm
 
 DATA: dict[str, tuple[str, Callable[[Path, float, int], dict[str, int]]]] = {
     "snli": ("pairs", write_snli),

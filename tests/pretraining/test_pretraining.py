@@ -4,15 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from attack.children import Child
-from omegaconf import OmegaConf
 
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
@@ -20,7 +17,7 @@ from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.pretraining.__main__ import main
 from elmo_tasks.pretraining.evaluate import load
 from elmo_tasks.pretraining.pack import read_pack
-from elmo_tasks.pretraining.settings import SIZES, Settings
+from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.stream import Stream
 from elmo_tasks.pretraining.train import Training
@@ -108,15 +105,6 @@ def test_training_stops_when_its_minutes_are_over_counted_over_all_calls(pack_fo
     assert len(spent) >= 2
     assert spent[-1] == pytest.approx(3, abs=0.5)
     assert training._rate() == 0
-
-
-def test_the_sizes_are_those_of_the_configuration():
-    folder = Path(__file__).parents[2] / "conf" / "bilm"
-    mini = OmegaConf.load(folder / "mini.yaml").options
-    for name, options in SIZES.items():
-        changes = OmegaConf.load(folder / f"{name}.yaml").options
-        raw = OmegaConf.to_container(OmegaConf.merge(mini, changes))
-        assert BiLMOptions.from_json(raw) == options
 
 
 def run(capsys, *arguments):

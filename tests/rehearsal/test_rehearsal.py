@@ -6,11 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.snli import SnliReader
 from elmo_tasks.data.squad import SquadReader
@@ -21,9 +18,8 @@ from elmo_tasks.rehearsal.language import Language, lengths, make_word, raw
 from elmo_tasks.rehearsal.ontonotes import write_ontonotes
 from elmo_tasks.rehearsal.snli import N_PAIRS, write_snli
 from elmo_tasks.rehearsal.squad import N_QUESTIONS, write_squad
-from elmo_tasks.rehearsal.weights import SIZES, write_bilm
+from elmo_tasks.rehearsal.weights import write_bilm
 
-CONF = Path(__file__).parents[2] / "conf"
 SHARE = 0.002
 
 
@@ -97,13 +93,6 @@ def test_lengths_have_mean_deviation_and_bounds() -> None:
     assert drawn.mean() == pytest.approx(137, rel=0.01)
     assert drawn.std() == pytest.approx(57, rel=0.03)
     assert drawn.min() >= 22
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_sizes_are_those_of_the_configuration(size: str) -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        options = OmegaConf.to_container(compose("config", [f"bilm={size}"]).bilm.options)
-    assert SIZES[size] == BiLMOptions.from_json(options)
 
 
 def test_weights_are_read_back(tmp_path: Path) -> None:

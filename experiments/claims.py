@@ -1,6 +1,7 @@
 """The paper's claims, and whether the rows bear them out."""
 
-from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score, make_command
 
 NAMES = {"squad": "SQuAD", "snli": "SNLI", "srl": "SRL", "coref": "Coref", "ner": "NER", "sst5": "SST-5"}
 
@@ -85,5 +86,7 @@ CLAIMS = Claims(
     ),
 )
 
+main = make_command("claims", CLAIMS)
+
 if __name__ == "__main__":
-    main(CLAIMS)
+    run_command(main)

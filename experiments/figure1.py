@@ -1,6 +1,7 @@
 """Figure 1: scores against the share of the training set, and epochs until ELMo passes the baseline's best."""
 
-from elmo_tasks.tables import Column, EpochsToPass, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, EpochsToPass, Gain, Line, Table, make_command
 
 SHARES = (0.1, 1, 2, 5, 10, 20, 50, 100)  # percent; the paper draws from 0.1 to 100
 BASELINE, ELMO = Column("baseline", ("elmo.placement=none",)), Column("ELMo")
@@ -26,5 +27,7 @@ EPOCHS = EpochsToPass(
     notes=(CORPUS,),
 )
 
+main = make_command("figure1", SHARE, EPOCHS)
+
 if __name__ == "__main__":
-    main(SHARE, EPOCHS)
+    run_command(main)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from elmo_tasks.command_line import run_command
 from elmo_tasks.files import write_text
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
@@ -38,12 +39,12 @@ def figure() -> str:
     return drawing.svg
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """Print the table, or write what is asked for."""
     parser = argparse.ArgumentParser("elmo-tasks table readme", description="The first page's table and chart.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="write the chart as SVG")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.into:
         write_text(given.into, renew(given.into.read_text("utf-8"), table(), "gains"), ELSEWHERE)
     if given.figure:
@@ -53,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+from elmo_tasks.command_line import run_command
 from elmo_tasks.files import write_text
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
@@ -57,11 +58,11 @@ def _runs(cells: Iterable[Cell]) -> dict[str, dict[Run, bool]]:
     return found
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """Print the table, or write it into a document."""
     parser = argparse.ArgumentParser("elmo-tasks table remaining", description="Runs that are still to be made.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.into:
         write_text(given.into, renew(given.into.read_text("utf-8"), table(), BLOCK), ELSEWHERE)
     else:
@@ -69,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

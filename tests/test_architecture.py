@@ -75,7 +75,7 @@ def test_nothing_is_unpickled() -> None:
 
 FLOORS = [
     {"errors", "formatting", "interrupts", "places", "processor", "values", "batch"},
-    {"files", "progress"},
+    {"command_line", "files", "progress"},
     {"rows", "tensors", "nn"},
     {"render", "configuration", "elmo", "encoders"},
     {"bilm"},

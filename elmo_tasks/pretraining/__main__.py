@@ -18,14 +18,13 @@ from __future__ import annotations
 import argparse
 import glob
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import torch
 
 from elmo_tasks import interrupts
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError, counted
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
@@ -39,21 +38,19 @@ from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 _MEGABYTE = 1_000_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; bad input is one sentence and status 1."""
+def main(arguments: list[str]) -> None:
+    """Run a command.
+
+    Raises:
+        UserError: for bad input, a full disk, a training that diverged or a GPU with too little memory.
+    """
     options = _parser().parse_args(arguments)
-    interrupts.install()
     try:
         options.command(options)
     except torch.cuda.OutOfMemoryError as error:
         reason = str(error).split(". ")[0]
         remedy = "lower --rows or --samples; a saved state is kept"
-        print(f"the GPU has too little memory ({reason}); {remedy}", file=sys.stderr)
-        return 1
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        raise UserError(f"the GPU has too little memory ({reason}); {remedy}") from error
 
 
 def _pack(options: argparse.Namespace) -> None:
@@ -176,4 +173,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

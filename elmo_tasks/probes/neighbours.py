@@ -13,7 +13,6 @@ shown in their sentences, beside the neighbours of the word's static vector. ``-
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -26,6 +25,7 @@ from rich.console import Console
 from rich.text import Text
 
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.command_line import run_command
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files, write_json
@@ -166,12 +166,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     chosen = parser.parse_args(arguments)
     keep_large_blocks()
-    try:
-        result = run(chosen)
-        if chosen.out is not None:
-            write_json(chosen.out, result)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    result = run(chosen)
+    if chosen.out is not None:
+        write_json(chosen.out, result)
     show(result, Console(highlight=False))
 
 
@@ -182,4 +179,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_command(main)

@@ -5,11 +5,11 @@ and ``bilm.path``.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from elmo_tasks.bilm.sizes import SIZES
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
 from elmo_tasks.rehearsal.ontonotes import write_ontonotes
 from elmo_tasks.rehearsal.snli import write_snli
@@ -32,10 +32,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of each data set, above 0 and at most 1")
     parser.add_argument("--seed", type=int, default=1, help="the same one writes the same files")
     chosen = parser.parse_args(arguments)
-    try:
-        _write(chosen.folder, chosen.parts, chosen.size, chosen.share, chosen.seed)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    _write(chosen.folder, chosen.parts, chosen.size, chosen.share, chosen.seed)
 
 
 def _write(folder: Path, parts: list[str], size: str, share: float, seed: int) -> None:
@@ -54,4 +51,4 @@ def _write(folder: Path, parts: list[str], size: str, share: float, seed: int) -
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_command(main)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.store.inventory import StoredFolder, inventory, removable, remove, verify
@@ -18,8 +18,12 @@ from elmo_tasks.store.shard import VERSION
 FOLDER = Path("outputs/layers")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """The command line; status 1 if something is damaged or an argument is wrong."""
+def main(arguments: list[str]) -> None:
+    """The command line.
+
+    Raises:
+        UserError: if there is no store, an argument is wrong or something is damaged.
+    """
     parser = argparse.ArgumentParser(prog="elmo-tasks store", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="every folder with its kind, size and last use (what is done without a command)")
@@ -33,16 +37,13 @@ def main(arguments: list[str] | None = None) -> None:
         default = FOLDER if each is parser else argparse.SUPPRESS
         each.add_argument("--dir", type=Path, default=default, help=f"bilm.store.dir (default: {FOLDER})")
     chosen = parser.parse_args(arguments)
-    try:
-        found = inventory(chosen.dir)
-        if chosen.command == "prune":
-            _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
-        elif chosen.command == "verify":
-            _verify(found, chosen.remove)
-        else:
-            _list(found, chosen.dir)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    found = inventory(chosen.dir)
+    if chosen.command == "prune":
+        _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
+    elif chosen.command == "verify":
+        _verify(found, chosen.remove)
+    else:
+        _list(found, chosen.dir)
 
 
 def _list(found: list[StoredFolder], root: Path) -> None:
@@ -104,8 +105,8 @@ def _verify(found: list[StoredFolder], remove_bad: bool) -> None:
             f"{kept.folder}: {kept.n_shards - len(bad)} of {kept.n_shards} shards whole, {format_bytes(kept.n_bytes)}"
         )
     if n_bad and not remove_bad:
-        sys.exit(f"error: {n_bad} damaged; --remove removes them, and what is needed of them is computed again")
+        raise UserError(f"{n_bad} damaged; run verify --remove; the next run recomputes what it needs")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,6 +1,6 @@
 """The paper's tables, figures and claims as declarations, evaluated on rows: see ``experiments/``."""
 
-from elmo_tasks.tables.command import main
+from elmo_tasks.tables.command import make_command
 from elmo_tasks.tables.declare import (
     Column,
     EpochsToPass,
@@ -37,5 +37,5 @@ __all__ = [
     "Score",
     "Table",
     "Weights",
-    "main",
+    "make_command",
 ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-from elmo_tasks import interrupts
-from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks.command_line import Command
+from elmo_tasks.errors import UserError
 from elmo_tasks.render.output import write
 from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
@@ -19,17 +18,13 @@ from elmo_tasks.tables.request import Request, read_request, refuse_declared
 from elmo_tasks.tables.settings import NO_ROOT
 
 
-def main(*declarations: Declaration) -> None:
-    """The command line of a declaration's file."""
-    interrupts.install()
-    try:
-        status = execute(declarations, read_request(sys.argv[1:], Path(sys.argv[0]).stem))
-    except BrokenPipeError:
-        end_quietly()
-        status = 0
-    except (UserError, OSError) as error:
-        sys.exit(f"error: {error}")
-    sys.exit(status)
+def make_command(name: str, *declarations: Declaration) -> Command:
+    """The command ``elmo-tasks table NAME`` of some declarations."""
+
+    def command(arguments: list[str]) -> int:
+        return execute(declarations, read_request(arguments, name))
+
+    return command
 
 
 def execute(declarations: tuple[Declaration, ...], request: Request) -> int:

@@ -10,6 +10,7 @@ import torch
 from attack.children import Child
 
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.command_line import run_command
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
@@ -108,7 +109,13 @@ def test_training_stops_when_its_minutes_are_over_counted_over_all_calls(pack_fo
 
 
 def run(capsys, *arguments):
-    status = main([str(a) for a in arguments])
+    """The exit status, and what the process would have printed."""
+    status = 0
+    try:
+        run_command(main, [str(a) for a in arguments])
+    except SystemExit as ended:
+        print(ended.code, file=sys.stderr)
+        status = 1
     return status, capsys.readouterr()
 
 
@@ -167,6 +174,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
 def test_bad_input_gives_a_one_sentence_error(flags, capsys, changes, message):
     status, sentence = run(capsys, "train", *flags, *changes)
     assert status == 1
+    assert sentence.err.startswith("error: ")
     assert message in sentence.err
     assert sentence.err.count("\n") == 1
 
@@ -175,7 +183,9 @@ def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypat
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     status, sentence = run(capsys, "train", *flags, "--precision", "bfloat16")
     assert status == 1
-    assert sentence.err.startswith("--precision bfloat16: this processor has no instructions for it, and would be many")
+    assert sentence.err.startswith(
+        "error: --precision bfloat16: this processor has no instructions for it, and would be many"
+    )
     assert sentence.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -202,7 +212,7 @@ def test_a_signal_saves_the_state(flags, capsys, tmp_path, number):
                 yield each
 
         Stream.read = interrupted
-        sys.exit(main(["train", *map(str, flags)]))
+        run_command(main, ["train", *map(str, flags)])
 
     child = Child(begin, tmp_path / "log.txt", errors=tmp_path / "errors.txt")
     assert child.wait(60) == 128 + number
@@ -223,7 +233,7 @@ def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):
         status, sentence = run(capsys, "train", *flags)
         process.communicate()
     assert status == 1
-    assert sentence.err.startswith(f"training: this run belongs to process {process.pid} on ")
+    assert sentence.err.startswith(f"error: training: this run belongs to process {process.pid} on ")
     assert sentence.err.endswith("; let it end, or choose another --out\n")
     assert run(capsys, "train", *flags)[0] == 0
 
@@ -281,5 +291,5 @@ def test_too_little_gpu_memory_gives_a_one_sentence_error(flags, capsys, monkeyp
     status, sentence = run(capsys, "train", *flags)
     assert status == 1
     assert sentence.err == (
-        "the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
+        "error: the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
     )

@@ -1,6 +1,5 @@
 """What ELMo brings to each task, and the first page's table and chart of it."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,22 +109,19 @@ def test_a_data_set_can_be_chosen(tmp_path: Path, write: Any) -> None:
 
 
 def test_the_first_page_s_table_and_chart_come_from_the_committed_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
     document, chart = tmp_path / "README.md", tmp_path / "gains.svg"
     document.write_text("a <!-- gains: begin --> old <!-- gains: end --> b")
-    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document), "--figure", str(chart)])
-    readme.main()
+    readme.main(["--into", str(document), "--figure", str(chart)])
     assert document.read_text() == f"a <!-- gains: begin -->\n\n{readme.table()}\n\n<!-- gains: end --> b"
     assert chart.read_text("utf-8") == readme.figure()
     tasks = [line.split(" | ")[0].removeprefix("| ") for line in readme.table().splitlines()[2:] if line[:1] == "|"]
     assert len(tasks) == len(set(tasks)) >= 6
     assert all(f">{task}</text>" in chart.read_text("utf-8") for task in tasks)
-    monkeypatch.setattr(sys, "argv", ["readme"])
-    readme.main()
+    readme.main([])
     assert capsys.readouterr().out == f"{readme.table()}\n"
     document.write_text("no markers")
-    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document)])
     with pytest.raises(UserError, match="gains: begin"):
-        readme.main()
+        readme.main(["--into", str(document)])

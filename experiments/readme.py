@@ -13,7 +13,8 @@ from elmo_tasks.command_line import run_command
 from elmo_tasks.files import write_text
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
-from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all, renew
+from elmo_tasks.render.output import renew_file
+from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.gains import evaluate_gains
 
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--figure", type=Path, metavar="FILE", help="write the chart as SVG")
     given = parser.parse_args(arguments)
     if given.into:
-        write_text(given.into, renew(given.into.read_text("utf-8"), table(), "gains"), ELSEWHERE)
+        renew_file(given.into, table(), "gains")
     if given.figure:
         write_text(given.figure, figure(), ELSEWHERE)
     if not given.into and not given.figure:

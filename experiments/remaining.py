@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from elmo_tasks.command_line import run_command
-from elmo_tasks.files import write_text
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
-from elmo_tasks.render.sections import ELSEWHERE, renew
+from elmo_tasks.render.output import renew_file
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.evaluate import evaluate
@@ -64,7 +63,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
     given = parser.parse_args(arguments)
     if given.into:
-        write_text(given.into, renew(given.into.read_text("utf-8"), table(), BLOCK), ELSEWHERE)
+        renew_file(given.into, table(), BLOCK)
     else:
         print(table())
 

@@ -10,11 +10,12 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.render.output import write
 from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
+from elmo_tasks.tables.declared_keys import refuse_declared
 from elmo_tasks.tables.evaluate import evaluate
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.measure import EvaluatedTable
 from elmo_tasks.tables.plan import Job, plan
-from elmo_tasks.tables.request import Request, read_request, refuse_declared
+from elmo_tasks.tables.request import Request, read_request
 from elmo_tasks.tables.settings import NO_ROOT
 
 

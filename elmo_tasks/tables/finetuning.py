@@ -7,8 +7,9 @@ from pathlib import Path
 
 from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import FineTuning, Line
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.significance import Comparison
 from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, paper_text

@@ -9,8 +9,9 @@ from elmo_tasks.render.figures import AXES
 from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import Gain, Line, Table
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.paper import Value, value
 from elmo_tasks.tables.settings import Setting, setting
 from elmo_tasks.tables.significance import Comparison, compare

@@ -10,8 +10,9 @@ from pathlib import Path
 from elmo_tasks.configuration.identity import slug
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.digests import digest_bundled
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import Setting
 
 

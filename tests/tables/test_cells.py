@@ -9,7 +9,8 @@ import pytest
 from elmo_tasks.assembly import build_bilm
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import setting
 
 NER = "task=ner"

@@ -38,7 +38,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def expect_shapes(path: Path, expected: Mapping[str, tuple[int, ...]]) -> None:
-    """See that a file has tensors of some names and shapes; no data is read. It may have others too.
+    """Check that a file has tensors of some names and shapes; no data is read. It may have others too.
 
     Raises:
         UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.

@@ -45,8 +45,8 @@ class BiLM(nn.Module):
     * ``warm``: every sentence starts from one fixed state, the final state of :meth:`warm_up`;
     * ``carry``: row k of a call starts from the final state of row k of the previous call, as in bilm-tf.
 
-    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in 16 bits; with ``"int8"``, on a CPU, the LSTMs'
-    in 8 bits, and those of the token layer in 32. Sums, gates and states keep 32 bits.
+    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in bfloat16; with ``"int8"``, on a CPU, those of
+    the LSTMs in int8, and those of the token layer in float32. Sums, gates and states stay float32.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
@@ -92,7 +92,9 @@ class BiLM(nn.Module):
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
-        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder with options.json and weights.hdf5.
+        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder.
+
+        A folder has one file ``*options.json`` and one ``*weights.hdf5``, so that published files keep their names.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.
@@ -135,7 +137,8 @@ class BiLM(nn.Module):
             float ``[L, T, D]`` for each sentence, in the order given.
 
         Raises:
-            UserError: if a sentence is a string and not a list of tokens.
+            UserError: if a sentence is a string and not a list of tokens, for an unknown ``state``, and for ``warm``
+                before :meth:`warm_up`.
         """
         check_sentences(sentences)
         start = self._states.initial(self.initial_states(len(sentences)), state)
@@ -224,7 +227,7 @@ class BiLM(nn.Module):
         on_cpu = self.encoder.characters.device.type == "cpu"
         if self.precision == "float32" or not on_cpu or has_instructions(self.precision):
             return ""
-        return f"this processor has no instructions for {self.precision}, which is many times slower here than float32"
+        return f"this processor has no {self.precision} instructions, so it is many times slower here than float32"
 
     def _matmul_precision(self) -> torch.autocast:
         device = self.encoder.characters.device.type

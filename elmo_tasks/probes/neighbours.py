@@ -85,7 +85,7 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
     """The result for parsed arguments; its fields are described at the top of this file."""
     start = time.perf_counter()
     if chosen.out is not None and not chosen.out.parent.is_dir():
-        raise UserError(f"--out {chosen.out}: its folder is not there")
+        raise UserError(f"--out {chosen.out}: no such folder")
     texts = chosen.text or sorted(_SAMPLE.glob("*.txt"))
     sources = [find_source(chosen.word, sentence) for sentence in chosen.sentence]
     if not sources:

@@ -68,7 +68,8 @@ class Filling:
             self.update(n_before - n_left - n_own)
             if missing and n_left == n_before:
                 if not announced:
-                    say(f"layer store: {n_left:,} tokens are being computed by another process; waiting for it")
+                    what = f"{n_left:,} {self.shards.unit}"
+                    say(f"layer store: {what} are being computed by another process; waiting for it")
                 announced = True
                 time.sleep(_POLL_SECONDS)
         return n_computed

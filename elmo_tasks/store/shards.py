@@ -38,10 +38,14 @@ class Shards:
         row_shape: shape of one row of every array.
         dtype: ``float16`` or ``float32``.
         about: a description of the arrays, which is written beside them.
+        unit: what a row is of, in messages: ``tokens`` or ``words``.
     """
 
-    def __init__(self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any], unit: str = "tokens"
+    ) -> None:
         self.folder, self.row_shape, self.dtype, self.about = folder, row_shape, np.dtype(dtype), about
+        self.unit = unit
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
@@ -67,7 +71,7 @@ class Shards:
         return self._arrays[place.shard][place.start : place.start + place.rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
-        """Make the folder and see that there is room for ``n_rows`` more.
+        """Make the folder and check that there is room for ``n_rows`` more.
 
         Returns:
             how much will be written, as a sentence for the user.
@@ -96,9 +100,13 @@ class Shards:
             write_text(path, text, "set bilm.store.dir to another folder")
 
     def check_room(self, n_rows: int, limit_gb: float) -> str:
-        """As :meth:`reserve`, without writing anything."""
+        """As :meth:`reserve`, without writing anything.
+
+        Raises:
+            UserError: if the limit or the disk would be exceeded, or cannot be looked up.
+        """
         need, root = n_rows * self.row_bytes, self.folder.parent
-        text = f"{n_rows:,} tokens take {format_bytes(need)} in bilm.store.dir={root}"
+        text = f"{n_rows:,} {self.unit} need {format_bytes(need)} in bilm.store.dir={root}"
         try:
             have = sum(map(_file_size, self.folder.glob("*.bin")))
             nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
@@ -107,7 +115,7 @@ class Shards:
             raise self._unwritable(error) from error
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
-                f"{text}, beside {format_bytes(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
+                f"{text} in addition to the {format_bytes(have)} stored: more than bilm.store.limit_gb={limit_gb:g}; "
                 "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
             )
         if need > free:

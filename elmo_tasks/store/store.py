@@ -50,8 +50,8 @@ class Store(ABC):
         state: the biLM's state policy; others have ``reset`` only.
         dtype: ``float16`` or ``float32``, the numbers on disk.
         limit_gb: refuse to let this encoder's store grow beyond this.
-        progress: show a progress bar while filling, and the disk space; bad shards and words that the encoder cannot
-            read as written are reported in any case.
+        progress: show progress while filling (a bar in a terminal, else a line at the end), and the disk space; bad
+            shards and words that the encoder cannot read as written are reported in any case.
 
     Raises:
         UserError: if the encoder does not have this state policy, or this kind of store cannot keep it.
@@ -75,7 +75,7 @@ class Store(ABC):
         self.encoder, self.state, self.limit_gb, self.progress = encoder, state, limit_gb, progress
         about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(self.row), **self._about()}
         name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        self.shards = Shards(root / name, self.row, dtype, about)
+        self.shards = Shards(root / name, self.row, dtype, about, self.unit)
 
     @property
     @abstractmethod
@@ -105,6 +105,8 @@ class Store(ABC):
 
     def fill(self, sentences: Sentences) -> Filled:
         """Make sure that everything that some sentences need is stored; compute what is not, each once.
+
+        Several processes may do so at the same time: they share the work, and each waits for what others compute.
 
         Raises:
             UserError: if the store would outgrow its limit or the disk, or its folder cannot be written.

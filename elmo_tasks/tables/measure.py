@@ -191,7 +191,9 @@ def _check(table: Table) -> None:
     for pair in [*table.compare, *((gain.of, gain.over) for gain in table.gains())]:
         for label in pair:
             if label not in labels:
-                raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
+                raise UserError(
+                    f"{table.title}: unknown column {label!r} of scores; expected one of {', '.join(labels)}"
+                )
 
 
 def named_tasks(overrides: tuple[str, ...]) -> list[str]:

@@ -80,8 +80,8 @@ def _explain_marks(cells: Iterable[Cell]) -> list[str]:
 
 
 _RISING = (
-    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so that "
-    "more training might bring more"
+    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so "
+    "longer training might raise the score"
 )
 
 

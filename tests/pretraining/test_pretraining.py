@@ -15,7 +15,7 @@ from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.perplexity import Perplexity
-from elmo_tasks.pretraining.__main__ import main
+from elmo_tasks.pretraining.__main__ import _parser, main
 from elmo_tasks.pretraining.evaluate import load
 from elmo_tasks.pretraining.pack import read_pack
 from elmo_tasks.pretraining.settings import Settings
@@ -138,7 +138,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     common = ["--pack", folder, "--out", tmp_path / "out", "--size", tiny_size, *tiny, "--epochs", 0.4, "--device"]
     status, sentence = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
     assert status == 0, sentence.err
-    assert "the budget is spent" in sentence.out
+    assert "training is complete" in sentence.out
     assert max(path.stat().st_size for path in tmp_path.glob("out/**/*") if path.is_file()) <= 30_000
     assert run(capsys, "join", tmp_path / "out" / "bilm")[0] == 0
     status, sentence = run(
@@ -152,7 +152,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     assert BiLM.load(tmp_path / "again").digest == BiLM.load(tmp_path / "out" / "bilm").digest
     status, sentence = run(capsys, "train", *common, "cpu")
     assert "resumed after" in sentence.out
-    assert "the budget is spent" in sentence.out
+    assert "training is complete" in sentence.out
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,18 @@ def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypat
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     status, sentence = run(capsys, "train", *flags, "--precision", "bfloat16")
     assert status == 1
-    assert sentence.err.startswith(
-        "error: --precision bfloat16: this processor has no instructions for it, and would be many"
-    )
+    assert sentence.err.startswith("error: --precision bfloat16: this processor has no bfloat16 instructions, so")
     assert sentence.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["pack", "train", "export", "perplexity", "join"])
+def test_every_option_is_explained(command):
+    (commands,) = (action.choices for action in _parser()._actions if action.choices)
+    for action in commands[command]._actions:
+        assert action.help, action.dest
+        if action.default not in (None, False) and action.dest != "help":
+            assert "default: " in action.help, action.dest
 
 
 def test_a_training_that_has_ended_does_no_further_update(flags, capsys, tmp_path):

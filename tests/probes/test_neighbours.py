@@ -149,7 +149,7 @@ def test_long_sentences_are_cut_around_the_word(files, tmp_path, capsys):
     [
         (["absent"], r"^'absent' is not in .*text; give a sentence: --sentence"),
         (["play", "--sentence", "no such"], r"^'play' is not a token in"),
-        (["play", "--out", "/no/such/x.json"], r"^--out /no/such/x\.json: its folder is not there"),
+        (["play", "--out", "/no/such/x.json"], r"^--out /no/such/x\.json: no such folder"),
         (["play", "--vectors", "/no/such"], r"^/no/such: cannot be read"),
         (["play", "--text", "/no/such"], r"^/no/such: cannot be read \(No such file or directory\)$"),
         (["play", "--bilm", "/no/such"], r"^.*/no/such"),

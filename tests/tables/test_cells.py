@@ -191,7 +191,7 @@ def test_a_failed_run_and_a_broken_file_are_no_part_of_a_cell_and_named(tmp_path
     assert cell(tmp_path).values == {1: 80.0}
     (sentence,) = rows.left_out
     assert sentence.endswith("bad.json: seed must be a valid integer, found 'one'")
-    assert rows.notes()[1] == "failed runs: 1, no part of any number"
+    assert rows.notes()[1] == "failed runs: 1 (not included in any score)"
     assert "left out: 1 of the files" in rows.notes()[2]
 
 

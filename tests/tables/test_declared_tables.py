@@ -197,8 +197,8 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
     [
         (Table("t", (Line("x", ("task=chess",)),), (ELMO,)), "task=chess: no such choice"),
         (Table("t", (Line("x", (NER, "elmo.speed=1")),), (ELMO,)), "there is no key 'elmo.speed'"),
-        (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "no column 'nothing' of scores"),
-        (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "no column 'a' of scores"),
+        (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "unknown column 'nothing' of scores"),
+        (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "unknown column 'a' of scores"),
         (Table("t", (Line("x", (NER,)),) * 2, (ELMO,)), "two lines have one label"),
         (Table("t", (Line("x", (NER,), "chess"),), (ELMO,), paper="table_1_test"), "no value under table_1_test.chess"),
         (Table("t", (Line("x", (NER,), x=1),), (ELMO,), axis="length"), "axis='length' is not one of share, epoch"),

@@ -36,10 +36,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """A name for its log."""
+        """A name for its log, with the key of its setting; the digest of a run ID covers its data too."""
         kind = "e" if self.ensemble else "s"
         config = self.setting.config
-        return f"{config['task']['name']}-{slug(config)}-{kind}{'-'.join(map(str, self.seeds))}-{self.setting.key}"
+        seeds = "-".join(map(str, self.seeds))
+        return f"{config['task']['name']}-{slug(config)}-{kind}{seeds}-setting-{self.setting.key}"
 
     def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
         """The arguments of ``run.py``, with further overrides that change no score, and those of a Hydra launcher."""

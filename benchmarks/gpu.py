@@ -29,12 +29,12 @@ from flops import training_gflop
 from torch import Tensor
 
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.nn.characters import PADDING
 from elmo_tasks.pretraining.__main__ import main as pretraining
 from elmo_tasks.pretraining.inputs import Inputs, WordTable
 from elmo_tasks.pretraining.pack import Pack, read_pack, write_pack
-from elmo_tasks.pretraining.settings import SIZES
 from elmo_tasks.pretraining.step import TrainingStep
 from elmo_tasks.pretraining.windows import PackedWindow, training_windows
 

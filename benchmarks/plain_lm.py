@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM
+from elmo_tasks.bilm.token_encoder import TokenEncoder
 from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.models.lm import LanguageModel, LmOutput, log_expected_count, log_uniform_sample
 from elmo_tasks.nn.linear import linear, product, product_and_sum_with, products_with

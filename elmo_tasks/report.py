@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks.command_line import run_command
+from elmo_tasks.errors import UserError
 from elmo_tasks.render.output import add_options, asks_for_files, write
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.wandb import save_dashboard
@@ -15,12 +16,12 @@ from elmo_tasks.rows.collection import Rows, read_rows
 
 def sections(rows: Rows) -> list[Section]:
     """All that some rows measured."""
-    from elmo_tasks.tables.everything import PARTS  # Hydra and SciPy take a second to import
+    from elmo_tasks.tables.report_sections import PARTS  # Hydra and SciPy take a second to import
 
     return [part(rows) for part in PARTS.values()]
 
 
-def arguments() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser("elmo-tasks report", description="Tables and figures from rows.")
     parser.add_argument("rows", type=Path, metavar="ROWS", help="folder of rows")
@@ -29,21 +30,20 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> None:
-    """Do what the command line says; without any output, print the tables."""
-    given = arguments().parse_args()
-    try:
-        rows = read_report(given.rows)
-        for sentence in rows.left_out:
-            print(f"left out: {sentence}", file=sys.stderr)
-        if given.dashboard:
-            print(save_dashboard(rows.finished, given.dashboard))
-        if not given.dashboard or asks_for_files(given):
-            write(sections(rows), rows, given, name="report", title="ELMo downstream tasks", block="results")
-    except BrokenPipeError:
-        end_quietly()
-    except (UserError, OSError) as error:
-        sys.exit(f"error: {error}")
+def main(arguments: list[str]) -> None:
+    """Do what the command line says; without any output, print the tables.
+
+    Raises:
+        UserError: if there are no rows, or something cannot be written.
+    """
+    given = make_parser().parse_args(arguments)
+    rows = read_report(given.rows)
+    for sentence in rows.left_out:
+        print(f"left out: {sentence}", file=sys.stderr)
+    if given.dashboard:
+        print(save_dashboard(rows.finished, given.dashboard))
+    if not given.dashboard or asks_for_files(given):
+        write(sections(rows), rows, given, name="report", title="ELMo downstream tasks", block="results")
 
 
 def read_report(folder: Path) -> Rows:
@@ -61,4 +61,4 @@ def read_report(folder: Path) -> Rows:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -38,7 +38,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def expect_shapes(path: Path, expected: Mapping[str, tuple[int, ...]]) -> None:
-    """See that a file has tensors of some names and shapes; no data is read. It may have others too.
+    """Check that a file has tensors of some names and shapes; no data is read. It may have others too.
 
     Raises:
         UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
@@ -61,17 +61,13 @@ def read_metadata(path: Path) -> dict[str, str]:
         return dict(file.metadata() or {})
 
 
-def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors in a file, by name.
 
-    Args:
-        path: of the file.
-        expected: names and shapes that must be there; the data is not read if they are not. Others may be there too.
-
     Raises:
-        UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
+        UserError: as :func:`read_shapes`.
     """
-    expect_shapes(path, expected or {})
+    read_shapes(path)
     try:
         return load_file(path)
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:
@@ -107,12 +103,12 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
         UserError: if the file cannot be written.
     """
 
-    def fill(temporary: Path) -> None:
+    def write(temporary: Path) -> None:
         mode = temporary.stat().st_mode  # what the umask grants; safetensors' own files are their owner's alone
         save_file(tensors, temporary, metadata)
         temporary.chmod(mode)
 
     try:
-        write_atomically(path, fill)
+        write_atomically(path, write)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: {what} cannot be written ({error}); set paths.outputs") from error

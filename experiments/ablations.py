@@ -1,6 +1,7 @@
 """Ablations of the mix: gamma, layer normalisation, dropout on the ELMo vector, and a curve over lambda."""
 
-from elmo_tasks.tables import Column, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 LAMBDAS = (0, 0.0001, 0.001, 0.01, 0.1, 1, 10)
 TASKS = (("SQuAD", "squad"), ("SNLI", "snli"), ("SRL", "srl"))
@@ -45,5 +46,7 @@ LAMBDA = Table(
     columns=(Column("all layers"),),
 )
 
+main = make_command("ablations", GAMMA, NORM, DROPOUT, LAMBDA)
+
 if __name__ == "__main__":
-    main(GAMMA, NORM, DROPOUT, LAMBDA)
+    run_command(main)

@@ -5,7 +5,8 @@ The search is declared in ``experiments/grids.py``; the rules are in docs/protoc
 
 from __future__ import annotations
 
-from elmo_tasks.tables import Column, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 from .grids import BASELINE, ELMO_DROPOUT, GRID, GRIDS, NAMES
 
@@ -37,5 +38,7 @@ def arms(task: str) -> Table:
 
 TABLES = (GRID, ELMO_DROPOUT, *map(arms, GRIDS))
 
+main = make_command("arms", *TABLES)
+
 if __name__ == "__main__":
-    main(*TABLES)
+    run_command(main)

@@ -1,6 +1,7 @@
 """What a better biLM brings: the two bundled English ones side by side (test set); not in the paper."""
 
-from elmo_tasks.tables import Column, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 TABLE = Table(
     title="The two bundled English biLMs (test set)",
@@ -18,5 +19,7 @@ TABLE = Table(
     other_bilm=True,
 )
 
+main = make_command("bilms", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

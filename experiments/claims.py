@@ -1,6 +1,7 @@
 """The paper's claims, and whether the rows bear them out."""
 
-from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import BestEpoch, Claim, Claims, Difference, Part, PassingEpoch, Score, make_command
 
 NAMES = {"squad": "SQuAD", "snli": "SNLI", "srl": "SRL", "coref": "Coref", "ner": "NER", "sst5": "SST-5"}
 
@@ -51,7 +52,7 @@ CLAIMS = Claims(
             "Layer weights that are free to differ (lambda 0.001) are better than nearly equal ones (lambda 1), "
             "except with a small training set such as NER's, where lambda hardly matters",
             tuple(better(task, SMALL, LARGE, "lambda 0.001 above 1") for task in TABLE_2),
-            beside=(better("ner", SMALL, LARGE, "lambda 0.001 above 1 (the exception)"),),
+            not_judged=(better("ner", SMALL, LARGE, "lambda 0.001 above 1 (the exception)"),),
         ),
         Claim(
             "Models with attention after the biRNN (SQuAD, SNLI) are best with ELMo at input and output, SRL and "
@@ -85,5 +86,7 @@ CLAIMS = Claims(
     ),
 )
 
+main = make_command("claims", CLAIMS)
+
 if __name__ == "__main__":
-    main(CLAIMS)
+    run_command(main)

@@ -1,6 +1,7 @@
 """Ensembles of the paper's supplement: five members for SNLI, eleven for SQuAD."""
 
-from elmo_tasks.tables import Column, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 TABLE = Table(
     title="Ensembles (tables 8 and 9 of the supplement, test set)",
@@ -18,5 +19,7 @@ TABLE = Table(
     notes=("SQuAD's test set is not public",),
 )
 
+main = make_command("ensembles", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

@@ -1,6 +1,7 @@
 """Figure 1: scores against the share of the training set, and epochs until ELMo passes the baseline's best."""
 
-from elmo_tasks.tables import Column, Gain, Line, Race, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, EpochsToPass, Gain, Line, Table, make_command
 
 SHARES = (0.1, 1, 2, 5, 10, 20, 50, 100)  # percent; the paper draws from 0.1 to 100
 BASELINE, ELMO = Column("baseline", ("elmo.placement=none",)), Column("ELMo")
@@ -17,7 +18,7 @@ SHARE = Table(
     columns=(BASELINE, ELMO, Gain("increase", "ELMo", "baseline")),
     notes=("the paper has SNLI and SRL, and prints no numbers; NER is ours", CORPUS),
 )
-EPOCHS = Race(
+EPOCHS = EpochsToPass(
     title="Figure 1: epochs until ELMo passes the baseline's best score (development set)",
     paper="figure_1",
     lines=(Line("SRL", ("task=srl",), "srl"), Line("SNLI", ("task=snli",)), Line("NER", ("task=ner",))),
@@ -26,5 +27,7 @@ EPOCHS = Race(
     notes=(CORPUS,),
 )
 
+main = make_command("figure1", SHARE, EPOCHS)
+
 if __name__ == "__main__":
-    main(SHARE, EPOCHS)
+    run_command(main)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from elmo_tasks.tables import Column, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Line, Table, make_command
 
 AS_CONFIGURED = "as configured"
 BASELINE = ("elmo.placement=none",)
@@ -64,5 +65,7 @@ ELMO_DROPOUT = Table(
     columns=tuple(Column(f"{rate:g}", (f"elmo.dropout={rate:g}",)) for rate in (0, 0.2, 0.4)),
 )
 
+main = make_command("grids", GRID, ELMO_DROPOUT)
+
 if __name__ == "__main__":
-    main(GRID, ELMO_DROPOUT)
+    run_command(main)

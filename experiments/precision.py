@@ -1,6 +1,7 @@
 """What reduced precision in the frozen biLM does to scores (test set); not in the paper."""
 
-from elmo_tasks.tables import Column, Gain, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 TABLE = Table(
     title="Precision of the biLM's products (test set)",
@@ -18,5 +19,7 @@ TABLE = Table(
     notes=("the task model is trained with 32 bits in each column",),
 )
 
+main = make_command("precision", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

@@ -9,19 +9,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from elmo_tasks.command_line import run_command
 from elmo_tasks.files import write_text
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
-from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all, renew
+from elmo_tasks.render.output import renew_file
+from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.gains import fill_gains
+from elmo_tasks.tables.gains import evaluate_gains
 
 COLUMNS = ("task", "training items", "split", "seeds", "baseline", "ELMo", "gain", "95 % CI", "training")
 
 
 def section() -> Section:
     """The gains on the real data sets."""
-    return fill_gains(read_rows([EXPERIMENTS / "rows"]), data="local")
+    return evaluate_gains(read_rows([EXPERIMENTS / "rows"]), data="local")
 
 
 def table() -> str:
@@ -38,14 +40,14 @@ def figure() -> str:
     return drawing.svg
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """Print the table, or write what is asked for."""
     parser = argparse.ArgumentParser("elmo-tasks table readme", description="The first page's table and chart.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="write the chart as SVG")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.into:
-        write_text(given.into, renew(given.into.read_text("utf-8"), table(), "gains"), ELSEWHERE)
+        renew_file(given.into, table(), "gains")
     if given.figure:
         write_text(given.figure, figure(), ELSEWHERE)
     if not given.into and not given.figure:
@@ -53,4 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -10,13 +10,13 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from elmo_tasks.files import write_text
+from elmo_tasks.command_line import run_command
 from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
-from elmo_tasks.render.sections import ELSEWHERE, renew
+from elmo_tasks.render.output import renew_file
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.evaluate import evaluate
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.plan import due
 
@@ -33,11 +33,11 @@ Run = tuple[str, int, bool]
 def table() -> str:
     """Runs that are there, of those that a table asks for, by table and task, as Markdown."""
     rows = read_rows([ROWS])
-    filled = [fill(declared, rows, Choice(("data=local",))) for declared in DECLARED]
-    counts = [(one.section.grid.title, count_runs(one.cells)) for one in filled]
+    evaluated = [evaluate(declared, rows, Choice(("data=local",))) for declared in DECLARED]
+    counts = [(one.section.grid.title, count_runs(one.cells)) for one in evaluated]
     tasks = sorted({task for _, by_task in counts for task in by_task})
     lines = [[title, *(by_task.get(task, "") for task in tasks)] for title, by_task in counts]
-    runs = [run for one in filled for of_task in _runs(one.cells).values() for run in of_task.items()]
+    runs = [run for one in evaluated for of_task in _runs(one.cells).values() for run in of_task.items()]
     notes = [f"{len({run for run, is_there in runs if not is_there})} are still to be made; several tables share a run"]
     return markdown(Grid("Runs of the paper's tables", ["", *tasks], lines, notes))
 
@@ -57,16 +57,16 @@ def _runs(cells: Iterable[Cell]) -> dict[str, dict[Run, bool]]:
     return found
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """Print the table, or write it into a document."""
     parser = argparse.ArgumentParser("elmo-tasks table remaining", description="Runs that are still to be made.")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="write the table between its markers")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.into:
-        write_text(given.into, renew(given.into.read_text("utf-8"), table(), BLOCK), ELSEWHERE)
+        renew_file(given.into, table(), BLOCK)
     else:
         print(table())
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,6 +1,7 @@
 """Table 1: six tasks with and without ELMo, beside the best result before (test set)."""
 
-from elmo_tasks.tables import Column, Gain, Line, Quote, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Gain, Line, Quote, Table, make_command
 
 TABLE = Table(
     title="Table 1: six tasks with and without ELMo (test set)",
@@ -29,5 +30,7 @@ TABLE = Table(
     ),
 )
 
+main = make_command("table1", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

@@ -1,6 +1,7 @@
 """Table 2: all layers of the biLM against its last one, and the penalty lambda (development set)."""
 
-from elmo_tasks.tables import Column, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Line, Table, make_command
 
 TABLE = Table(
     title="Table 2: all layers or the last one (development set)",
@@ -25,5 +26,7 @@ TABLE = Table(
     notes=("the paper's SRL is OntoNotes; another corpus at data.root is not to be compared with its values",),
 )
 
+main = make_command("table2", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

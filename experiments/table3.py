@@ -1,6 +1,7 @@
 """Table 3: ELMo at the input, at the output, or at both (development set)."""
 
-from elmo_tasks.tables import Column, Line, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Line, Table, make_command
 
 TABLE = Table(
     title="Table 3: where ELMo enters (development set)",
@@ -20,5 +21,7 @@ TABLE = Table(
     notes=("the paper's SRL is OntoNotes; another corpus at data.root is not to be compared with its values",),
 )
 
+main = make_command("table3", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

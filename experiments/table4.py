@@ -5,9 +5,10 @@ The sentences are ours; ``--text`` gives the corpus whose words are compared (th
 ``python -m elmo_tasks.probes.neighbours --help``.
 """
 
-import sys
+from __future__ import annotations
 
-from elmo_tasks.probes.neighbours import main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.probes.neighbours import main as print_neighbours
 
 WORD = "play"
 SENTENCES = (
@@ -15,5 +16,11 @@ SENTENCES = (
     "She agreed to act in a new play that opens on Broadway in the autumn .",
 )
 
+
+def main(arguments: list[str]) -> None:
+    """Print the neighbours; further arguments are those of ``elmo_tasks.probes.neighbours``."""
+    print_neighbours([WORD, *(f"--sentence={sentence}" for sentence in SENTENCES), *arguments])
+
+
 if __name__ == "__main__":
-    main([WORD, *(f"--sentence={sentence}" for sentence in SENTENCES), *sys.argv[1:]])
+    run_command(main)

@@ -1,6 +1,7 @@
 """Table 5: word senses by the nearest sense mean in one biLM layer (the four test sets of the unified framework)."""
 
-from elmo_tasks.tables import Column, Line, Quote, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Line, Quote, Table, make_command
 
 TABLE = Table(
     title="Table 5: word senses by nearest neighbour in one layer (test sets, F1)",
@@ -19,5 +20,7 @@ TABLE = Table(
     notes=("nothing is trained, so that there is one seed; bilm=cove gives CoVe's columns",),
 )
 
+main = make_command("table5", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

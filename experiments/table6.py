@@ -1,6 +1,7 @@
 """Table 6: parts of speech by a linear classifier on one biLM layer (test set)."""
 
-from elmo_tasks.tables import Column, Line, Quote, Table, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import Column, Line, Quote, Table, make_command
 
 TABLE = Table(
     title="Table 6: parts of speech by one linear layer on a biLM layer (test set, accuracy)",
@@ -18,5 +19,7 @@ TABLE = Table(
     compare=(("layer 1", "layer 2"),),
 )
 
+main = make_command("table6", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

@@ -1,6 +1,7 @@
 """Table 7 of the supplement: the biLM fine-tuned for one epoch on a task's text, labels ignored (development set)."""
 
-from elmo_tasks.tables import FineTuning, Line, main
+from elmo_tasks.command_line import run_command
+from elmo_tasks.tables import FineTuning, Line, make_command
 
 TABLE = FineTuning(
     title="Table 7: the biLM before and after fine-tuning on a task's text (development set)",
@@ -18,5 +19,7 @@ TABLE = FineTuning(
     ),
 )
 
+main = make_command("table7", TABLE)
+
 if __name__ == "__main__":
-    main(TABLE)
+    run_command(main)

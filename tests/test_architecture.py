@@ -74,8 +74,8 @@ def test_nothing_is_unpickled() -> None:
 
 
 FLOORS = [
-    {"errors", "interrupts", "places", "processor", "values", "batch"},
-    {"files", "progress"},
+    {"errors", "formatting", "interrupts", "places", "processor", "values", "batch"},
+    {"command_line", "files", "progress"},
     {"rows", "tensors", "nn"},
     {"render", "configuration", "elmo", "encoders"},
     {"bilm"},

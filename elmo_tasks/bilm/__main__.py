@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.cli.dump import dump
-from elmo_tasks.errors import UserError
+from elmo_tasks.command_line import run_command
 
 
 def main(arguments: list[str]) -> None:
@@ -21,12 +20,9 @@ def main(arguments: list[str]) -> None:
     command.add_argument("--bilm", default="mini", help="mini, small, mini_ko, or a folder with its two files")
     command.add_argument("--state", default="reset", choices=("reset", "carry"))
     chosen = parser.parse_args(arguments)
-    try:
-        n_tokens = dump(BiLM.load(chosen.bilm), chosen.text, chosen.out, chosen.state)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    n_tokens = dump(BiLM.load(chosen.bilm), chosen.text, chosen.out, chosen.state)
     print(f"{chosen.out}: {n_tokens:,} tokens")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_command(main)

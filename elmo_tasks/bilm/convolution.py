@@ -4,9 +4,9 @@ All filter widths are one matrix product: a window of the widest filter (7 chara
 with all filters at once, narrower ones are padded with zeros. Most filters are wide, so little work is wasted, and one
 large product runs several times faster than seven convolutions.
 
-In training each batch has another number of words. On a CPU the rows of large tensors are then filled up to one of a
-few numbers, so that the memory that one step frees fits the next step's tensors. Otherwise the process grows step by
-step.
+During training the number of words differs from batch to batch. On a CPU, large tensors are therefore padded to one of
+a few row counts, so that the memory that one step frees fits the next step's tensors. Otherwise the process grows step
+by step.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def character_maxima(
         ``[W, F]``; where several windows have the maximum, its gradient is shared by them.
     """
     n_rows = char_ids.numel()
-    if fills_sizes_up(characters):
+    if pads_to_fixed_sizes(characters):
         n_rows = 1 << (n_rows - 1).bit_length()  # the next power of two
     out: Tensor = _CharacterMaxima.apply(char_ids, characters, kernels, filters, n_rows)  # type: ignore[no-untyped-call]
     return out
 
 
-def fills_sizes_up(characters: Tensor) -> bool:
+def pads_to_fixed_sizes(characters: Tensor) -> bool:
     """Whether this is training on a CPU; a GPU's memory is managed by PyTorch."""
     return characters.requires_grad and torch.is_grad_enabled() and characters.device.type == "cpu"
 
@@ -65,45 +65,45 @@ class _CharacterMaxima(torch.autograd.Function):
         (n_words, n_positions), dim = char_ids.shape, characters.shape[1]
         width = len(kernels) // dim
         # the windows that begin among the last characters hang over the end; narrow filters use the first part of them
-        filled = F.pad(char_ids, (0, width - 1))
-        embedded = F.embedding(filled, characters)  # [W, C + V - 1, E]
+        padded = F.pad(char_ids, (0, width - 1))
+        embedded = F.embedding(padded, characters)  # [W, C + V - 1, E]
         overlapping = embedded.as_strided((n_words, n_positions, width * dim), (embedded.stride(0), dim, 1))
         windows = embedded.new_zeros(n_rows, width * dim)
         _in_use(windows, overlapping.shape).copy_(overlapping)
-        filled_scores = product(windows, kernels)
-        scores = _in_use(filled_scores, (n_words, n_positions, kernels.shape[1]))
+        padded_scores = product(windows, kernels)
+        scores = _in_use(padded_scores, (n_words, n_positions, kernels.shape[1]))
         first = 0
         for own_width, count in filters:
             scores[:, n_positions - own_width + 1 :, first : first + count] = -math.inf
             first += count
         maxima = scores.amax(dim=1)
-        ctx.save_for_backward(filled, windows, kernels, filled_scores, maxima)
+        ctx.save_for_backward(padded, windows, kernels, padded_scores, maxima)
         ctx.shape, ctx.n_characters = scores.shape, len(characters)
         return maxima
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_maxima: Tensor) -> tuple[Tensor | None, ...]:
-        filled, windows, kernels, filled_scores, maxima = ctx.saved_tensors
+        padded, windows, kernels, padded_scores, maxima = ctx.saved_tensors
         n_words, n_positions, _ = ctx.shape
-        d_scores = torch.zeros_like(filled_scores)
+        d_scores = torch.zeros_like(padded_scores)
         hits = _in_use(d_scores, ctx.shape)
-        _find_equal(_in_use(filled_scores, ctx.shape), maxima.unsqueeze(1), out=hits)
+        _find_equal(_in_use(padded_scores, ctx.shape), maxima.unsqueeze(1), out=hits)
         share = d_maxima / hits.sum(dim=1)
         hits.mul_(share.unsqueeze(1))
         d_kernels = weight_gradient(windows, d_scores)
         d_windows = _in_use(product(d_scores, kernels.t()), (n_words, n_positions, len(kernels))).float()
-        dim = len(kernels) // (filled.shape[1] - n_positions + 1)
-        d_embedded = d_windows.new_zeros(n_words, filled.shape[1], dim)
+        dim = len(kernels) // (padded.shape[1] - n_positions + 1)
+        d_embedded = d_windows.new_zeros(n_words, padded.shape[1], dim)
         for k, part in enumerate(torch.split(d_windows, dim, dim=2)):
             d_embedded[:, k : k + n_positions].add_(part)
-        d_characters = sum_by_row(d_embedded, filled, ctx.n_characters)
+        d_characters = sum_by_row(d_embedded, padded, ctx.n_characters)
         return None, d_characters.to(kernels.dtype), d_kernels, None, None
 
 
-def _in_use(filled: Tensor, shape: Sequence[int]) -> Tensor:
-    """A view ``[words, positions, Q]`` of the first rows of ``[n, Q]``; the others only fill it up."""
-    return filled[: shape[0] * shape[1]].view(*shape)
+def _in_use(padded: Tensor, shape: Sequence[int]) -> Tensor:
+    """A view ``[words, positions, Q]`` of the first rows of ``[n, Q]``; the others are padding."""
+    return padded[: shape[0] * shape[1]].view(*shape)
 
 
 def _find_equal(scores: Tensor, maxima: Tensor, out: Tensor) -> None:

@@ -55,7 +55,11 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say in one sentence why ``path`` cannot be written."""
+    """Say in one sentence why ``path`` cannot be written.
+
+    Raises:
+        UserError: in the place of an OSError.
+    """
     try:
         yield
     except OSError as error:

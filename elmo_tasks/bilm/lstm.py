@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.read import read
-from elmo_tasks.bilm.recurrence import Recurrence
+from elmo_tasks.bilm.lstm_inference import run_direction
+from elmo_tasks.bilm.lstm_training import LSTMFunction
 
 State = tuple[Tensor, Tensor]
 """Projected output ``[2, B, P]`` and cell ``[2, B, H]`` of both directions."""
@@ -79,14 +79,16 @@ class ProjectedLSTM(nn.Module):
         if not torch.is_grad_enabled() and device == "cpu":
             clips = (self.cell_clip, self.proj_clip)
             directions = (
-                read(x[k], weight[k], bias[k], projection, batch_sizes, (state[0][k], state[1][k]), clips, int8)
+                run_direction(
+                    x[k], weight[k], bias[k], projection, batch_sizes, (state[0][k], state[1][k]), clips, int8
+                )
                 for k, projection in enumerate((None, None) if w_projection is None else w_projection)
             )
             out, hidden, cell = map(torch.stack, zip(*directions, strict=True))
             return out, (hidden, cell)
         if int8:
             raise ValueError(f"precision int8 is for a CPU without gradients, not for {device} or for training")
-        out, hidden, cell = Recurrence.apply(  # type: ignore[no-untyped-call]
+        out, hidden, cell = LSTMFunction.apply(  # type: ignore[no-untyped-call]
             x, weight, bias, w_projection, *state, list(batch_sizes), self.cell_clip, self.proj_clip
         )
         return out, (hidden, cell)

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.encoder import TokenEncoder
 from elmo_tasks.bilm.lstm import ProjectedLSTM, State
-from elmo_tasks.bilm.memory import Memory
 from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.states import CarriedStates
+from elmo_tasks.bilm.token_encoder import TokenEncoder
 from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, write_weights
 from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
@@ -45,8 +45,8 @@ class BiLM(nn.Module):
     * ``warm``: every sentence starts from one fixed state, the final state of :meth:`warm_up`;
     * ``carry``: row k of a call starts from the final state of row k of the previous call, as in bilm-tf.
 
-    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in 16 bits; with ``"int8"``, on a CPU, the LSTMs'
-    in 8 bits, and those of the token layer in 32. Sums, gates and states keep 32 bits.
+    With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in bfloat16; with ``"int8"``, on a CPU, those of
+    the LSTMs in int8, and those of the token layer in float32. Sums, gates and states stay float32.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
@@ -68,7 +68,7 @@ class BiLM(nn.Module):
             )
             for _ in range(options.n_layers)
         )
-        self._memory = Memory()
+        self._states = CarriedStates()
         self.warm_digest: str | None = None
         self._digest: str | None = None
         self._warns_of_truncation = True
@@ -85,14 +85,16 @@ class BiLM(nn.Module):
 
     @property
     def digest(self) -> str:
-        """Fingerprint of sizes, weights and precision; part of the layer store's key and of every row."""
+        """Digest of the sizes, weights and precision; part of the layer store's key and of every row."""
         if self._digest is None:
             self._digest = digest_weights(self.options.to_json(), self.state_dict())
         return self._digest if self.precision == "float32" else digest_weights({self._digest: self.precision}, {})
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
-        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder with options.json and weights.hdf5.
+        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder.
+
+        A folder has one file ``*options.json`` and one ``*weights.hdf5``, so that published files keep their names.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.
@@ -135,10 +137,11 @@ class BiLM(nn.Module):
             float ``[L, T, D]`` for each sentence, in the order given.
 
         Raises:
-            UserError: if a sentence is a string and not a list of tokens.
+            UserError: if a sentence is a string and not a list of tokens, for an unknown ``state``, and for ``warm``
+                before :meth:`warm_up`.
         """
         check_sentences(sentences)
-        start = self._memory.fill_in(self.initial_states(len(sentences)), state)
+        start = self._states.initial(self.initial_states(len(sentences)), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
         if encode is None and self._warns_of_truncation and (remark := remark_on_truncated(word_rows)):
@@ -158,7 +161,7 @@ class BiLM(nn.Module):
             for row, layers in zip(rows, batch, strict=True):
                 results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
             if state == "carry":
-                self._memory.remember(rows, final)
+                self._states.remember(rows, final)
         return results
 
     @torch.no_grad()
@@ -197,12 +200,12 @@ class BiLM(nn.Module):
         for sentence in sentences:
             self.layers([sentence], state="carry")
             sha.update(json.dumps(list(sentence)).encode())
-        self._memory.keep_as_warm()
+        self._states.keep_as_warm()
         self.warm_digest = sha.hexdigest()[:16]
 
     def forget(self) -> None:
         """Reset the state that ``carry`` starts from."""
-        self._memory.carried = None
+        self._states.carried = None
 
     def _in_blocks(
         self, lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State
@@ -224,7 +227,7 @@ class BiLM(nn.Module):
         on_cpu = self.encoder.characters.device.type == "cpu"
         if self.precision == "float32" or not on_cpu or has_instructions(self.precision):
             return ""
-        return f"this processor has no instructions for {self.precision}, which is many times slower here than float32"
+        return f"this processor has no {self.precision} instructions, so it is many times slower here than float32"
 
     def _matmul_precision(self) -> torch.autocast:
         device = self.encoder.characters.device.type

@@ -43,7 +43,7 @@ def find_files(folder: Path) -> tuple[Path, Path]:
 
 
 def check_weights(bilm: BiLM, path: Path) -> None:
-    """See that a weight file has the datasets of a biLM, by name, shape and number format; no data is read.
+    """Check that a weight file has the datasets of a biLM, by name, shape and number format; no data is read.
 
     Args:
         bilm: of the sizes that the options give; its parameters may be on the ``meta`` device, without memory.
@@ -170,7 +170,7 @@ def _dataset(file: h5py.File, name: str, path: Path) -> h5py.Dataset | None:
 
 
 def _check_storage(dataset: h5py.Dataset, name: str, path: Path) -> None:
-    """See that a dataset is floating-point numbers that this file itself holds.
+    """Check that a dataset is floating-point numbers that this file itself holds.
 
     Raises:
         UserError: if it is not.

@@ -2,55 +2,53 @@
 
 from __future__ import annotations
 
-import runpy
+import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from elmo_tasks import __version__, interrupts
-from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks import __version__
+from elmo_tasks.command_line import Command, run_command
+from elmo_tasks.errors import UserError
 from elmo_tasks.places import EXPERIMENTS, HOME, PACKAGE
 
-Command = Callable[[list[str]], None]
 
-
-def run(arguments: list[str]) -> None:
+def run(arguments: list[str]) -> int:
     """One experiment: train a model, score it, write its row."""
-    from elmo_tasks.cli.run import start
+    from elmo_tasks.cli.run import run_hydra
 
-    start(arguments)
+    return run_hydra(arguments)
 
 
-def sweep(arguments: list[str]) -> None:
+def sweep(arguments: list[str]) -> int:
     """All combinations of comma-separated values, then a table of them."""
-    from elmo_tasks.cli.run import start
+    from elmo_tasks.cli.run import run_hydra
 
-    start(["-m", *arguments])
+    return run_hydra(["-m", *arguments])
 
 
-def table(arguments: list[str]) -> None:
+def table(arguments: list[str]) -> int | None:
     """A table, a figure or the claims of the paper: what the rows say, what is missing, or run it."""
     declarations = _declarations()
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: elmo-tasks table NAME [--missing | --run] [KEY=VALUE ...]\n\nNAME is one of:")
         print("\n".join(f"  {name:<10} {title}" for name, title in declarations.items()))
         print("\nelmo-tasks table NAME --help tells the options.")
-        return
+        return 0
     name, *rest = arguments
     if name not in declarations:
-        raise UserError(f"elmo-tasks table: there is no {name!r}; there are {', '.join(declarations)}")
+        raise UserError(f"elmo-tasks table: unknown {name!r}; expected one of {', '.join(declarations)}")
     package = "experiments" if EXPERIMENTS.parent != PACKAGE else "elmo_tasks.experiments"
     if str(HOME) not in sys.path and package == "experiments":
         sys.path.insert(0, str(HOME))
-    sys.argv = [name, *rest]
-    runpy.run_module(f"{package}.{name}", run_name="__main__", alter_sys=False)
+    command: Command = importlib.import_module(f"{package}.{name}").main
+    return command(rest)
 
 
 def report(arguments: list[str]) -> None:
     """Tables, figures and a page of everything that a folder of rows holds."""
     from elmo_tasks.report import main as report_rows
 
-    sys.argv = ["elmo-tasks report", *arguments]
-    report_rows()
+    report_rows(arguments)
 
 
 def store(arguments: list[str]) -> None:
@@ -81,25 +79,20 @@ COMMANDS: dict[str, Command] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script."""
-    name, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
+    run_command(_choose, arguments)
+
+
+def _choose(arguments: list[str]) -> int | None:
+    name, *rest = arguments or ["--help"]
     if name in ("-h", "--help"):
         print(_usage())
     elif name == "--version":
         print(f"elmo-tasks {__version__}")
     elif name not in COMMANDS:
-        sys.exit(f"error: elmo-tasks: there is no command {name!r}; there are {', '.join(COMMANDS)}")
+        raise UserError(f"elmo-tasks: unknown command {name!r}; expected one of {', '.join(COMMANDS)}")
     else:
-        _execute(COMMANDS[name], rest)
-
-
-def _execute(command: Command, arguments: list[str]) -> None:
-    interrupts.install()
-    try:
-        command(arguments)
-    except BrokenPipeError:
-        end_quietly()
-    except UserError as error:
-        sys.exit(f"error: {error}")
+        return COMMANDS[name](rest)
+    return 0
 
 
 def _usage() -> str:

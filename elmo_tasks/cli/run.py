@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from functools import partial
 from math import nan
 
 import hydra
@@ -13,9 +14,9 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from elmo_tasks import interrupts
 from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
-from elmo_tasks.errors import UserError, end_quietly, hydra_sentence
+from elmo_tasks.command_line import fail, run_command
+from elmo_tasks.errors import UserError, hydra_sentence
 from elmo_tasks.places import CONF
 
 
@@ -31,11 +32,11 @@ def _run_alone(cfg: DictConfig) -> float:
         _refuse_sweep()
         return run_composed(cfg)
     except UserError as error:
-        sys.exit(f"error: {error}")
+        fail(error)
 
 
 def _refuse_sweep() -> None:
-    """See that what is to be one run is no preset of several values, of which it would have none."""
+    """Check that what is to be one run is no preset of several values, of which it would have none."""
     hydra_cfg = HydraConfig.get()
     swept = hydra_cfg.sweeper.get("params")
     if swept:
@@ -71,35 +72,39 @@ def run_composed(cfg: DictConfig) -> float:
 
 
 def start(arguments: list[str], program: str = __file__) -> None:
-    """Run what a command line asks for; an error that a user can fix is one sentence, and the exit status is 1.
+    """Run what a command line asks for, as :func:`run_hydra`; an error ends the process."""
+    run_command(partial(run_hydra, program=program), arguments)
+
+
+def run_hydra(arguments: list[str], program: str = __file__) -> int:
+    """Run what a command line asks for.
 
     Args:
         arguments: overrides, and Hydra's own options.
         program: the file that Lightning starts again for each further process of a distributed run.
+
+    Returns:
+        the exit status: 1 if a cell of a sweep has failed.
+
+    Raises:
+        UserError: if Hydra refuses the command line, or its folder cannot be written.
     """
     if {"-h", "--help"} & set(arguments):
         from elmo_tasks.cli.keys import describe
 
-        try:
-            print(describe(arguments), flush=True)
-        except BrokenPipeError:
-            end_quietly()
-        return
-    interrupts.install()
+        print(describe(arguments), flush=True)
+        return 0
     sys.argv = [program, *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here
     try:
         _main()
     except HydraException as error:
-        sys.exit(f"error: {hydra_sentence(error)}")
-    except UserError as error:
-        sys.exit(f"error: {error}")
+        raise UserError(hydra_sentence(error)) from error
     except OSError as error:  # of Hydra's own folder
         if error.filename is None:
             raise
-        sys.exit(f"error: {error.filename}: {error.strerror}; set paths.outputs to another folder")
-    if sweep.failed:
-        sys.exit(1)
+        raise UserError(f"{error.filename}: {error.strerror}; set paths.outputs to another folder") from error
+    return 1 if sweep.failed else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmo_tasks.rows.kinds import InitialWeightsRecord
 from elmo_tasks.rows.parts import Bilm
-from elmo_tasks.rows.settings import fingerprint, scientific
+from elmo_tasks.rows.settings import score_relevant, short_digest
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class RunInputs:
 
 def identify(cfg: dict[str, Any], inputs: RunInputs) -> str:
     """The name of a run: readable, and different for everything that can change a score."""
-    part = scientific(cfg, cfg["task"]["kind"])
+    part = score_relevant(cfg, cfg["task"]["kind"])
     if "words" in part:
         part["words"] = {**part["words"], "path": inputs.words}  # its content, wherever it is
     bilm = None if inputs.bilm is None else asdict(inputs.bilm)
     digests = {"seed": cfg["seed"], "data_digest": inputs.data, "bilm_read": bilm}
     if inputs.initial is not None:
         digests["initial"] = inputs.initial.digest
-    return f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{fingerprint({**part, **digests})}"
+    return f"{cfg['task']['name']}-{slug(cfg)}-s{cfg['seed']}-{short_digest({**part, **digests})}"
 
 
 def slug(cfg: dict[str, Any]) -> str:

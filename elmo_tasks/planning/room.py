@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.store.shards import size
+from elmo_tasks.formatting import format_bytes
 
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -35,8 +35,8 @@ def allow_memory(n_bytes: int) -> None:
     there = available_bytes()
     if there is not None and n_bytes > there:
         raise UserError(
-            f"the largest batch needs about {size(n_bytes)} of memory, but only {size(there)} is available; "
-            "lower task.training.batch_tokens or task.training.batch_size"
+            f"the largest batch needs about {format_bytes(n_bytes)} of memory, but only {format_bytes(there)} is "
+            "available; lower task.training.batch_tokens or task.training.batch_size"
         )
 
 
@@ -49,8 +49,8 @@ def check_disk(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(existing(folder)).free
     if n_bytes > free:
         raise UserError(
-            f"weights and state of training take {size(n_bytes)}, but only {size(free)} are free in {folder}; "
-            "set paths.outputs to another disk"
+            f"weights and state of training take {format_bytes(n_bytes)}, but only {format_bytes(free)} are free in "
+            f"{folder}; set paths.outputs to another disk"
         )
 
 

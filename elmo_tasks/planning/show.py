@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from elmo_tasks.formatting import format_bytes
 from elmo_tasks.planning.layers import Layers
 from elmo_tasks.planning.plan import Plan, total
-from elmo_tasks.store.shards import size
 
 _shown: dict[str, Plan] = {}
 """The plans of this process: those of a sweep."""
@@ -41,7 +41,7 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.step is not None:
         step = plan.step
         pages = "" if plan.layers is None else ", besides pages of the store, which the system can drop"
-        yield "memory", f"{size(plan.peak_bytes)} at the peak{pages}"
+        yield "memory", f"{format_bytes(plan.peak_bytes)} at the peak{pages}"
         yield (
             "an epoch",
             f"{step.n_batches:,} updates, {duration(step.epoch_seconds)}; dev {duration(step.dev_seconds)}",
@@ -52,11 +52,11 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _layers(layers: Layers) -> Iterator[tuple[str, str]]:
     yield "text", f"{layers.n_tokens:,} tokens in distinct sentences, {layers.n_words:,} distinct words"
-    yield "store", ", ".join(f"{size(n)} with keep={keep}" for keep, n in layers.bytes_kept.items())
+    yield "store", ", ".join(f"{format_bytes(n)} with keep={keep}" for keep, n in layers.bytes_kept.items())
     unit = "tokens" if layers.keep == "layers" else "words"
     if layers.n_missing:
         yield "to compute", f"{layers.n_missing:,} {unit}, {duration(layers.seconds)}"
-        yield "disk", f"{size(layers.bytes_missing)} needed, {size(layers.bytes_free)} free"
+        yield "disk", f"{format_bytes(layers.bytes_missing)} needed, {format_bytes(layers.bytes_free)} free"
     else:
         yield "to compute", f"nothing: all {unit} are in the store"
 

@@ -7,8 +7,8 @@ tokens); neither Hydra nor a network. ``small``, 20 epochs of 37.5 million posit
     python -m elmo_tasks.pretraining train --pack PACK --out OUT --size small --rows 512 --rate 0.002 --dropout 0.05 \
         --epochs 20 --minutes 9
 
-Repeat the second command unchanged until it says that the budget is spent: it resumes. Where the speed is not
-known, ``--budget-minutes 25`` in the place of ``--epochs 20`` lets the learning rate fall to zero over 25 minutes of
+Repeat the second command unchanged until it says that training is complete: it resumes. If the speed is not known,
+``--budget-minutes 25`` instead of ``--epochs 20`` lets the learning rate fall to zero over 25 minutes of
 training. ``mini`` is the same with ``--size mini --dropout 0``. At every stop ``OUT/bilm`` is a folder for
 ``bilm.path=``.
 """
@@ -18,14 +18,13 @@ from __future__ import annotations
 import argparse
 import glob
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import torch
 
 from elmo_tasks import interrupts
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError, counted
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
@@ -39,21 +38,19 @@ from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
 _MEGABYTE = 1_000_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; bad input is one sentence and status 1."""
+def main(arguments: list[str]) -> None:
+    """Run a command.
+
+    Raises:
+        UserError: for bad input, a full disk, a training that diverged or a GPU with too little memory.
+    """
     options = _parser().parse_args(arguments)
-    interrupts.install()
     try:
         options.command(options)
     except torch.cuda.OutOfMemoryError as error:
         reason = str(error).split(". ")[0]
         remedy = "lower --rows or --samples; a saved state is kept"
-        print(f"the GPU has too little memory ({reason}); {remedy}", file=sys.stderr)
-        return 1
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        raise UserError(f"the GPU has too little memory ({reason}); {remedy}") from error
 
 
 def _pack(options: argparse.Namespace) -> None:
@@ -71,7 +68,7 @@ def _train(options: argparse.Namespace) -> None:
     max_bytes = None if options.split_mb is None else int(options.split_mb * _MEGABYTE)
     device = _device(options.device)
     if settings.precision == "bfloat16" and device.type == "cpu" and not has_instructions("bfloat16"):
-        reason = "this processor has no instructions for it, and would be many times slower"
+        reason = "this processor has no bfloat16 instructions, so training would be many times slower than in float32"
         raise UserError(f"--precision bfloat16: {reason}; give --precision float32")
     keep_large_blocks()
     keep_few_products()
@@ -88,11 +85,11 @@ def _train(options: argparse.Namespace) -> None:
             remove_parts(bilm)  # of an earlier call
     if interrupts.received() is not None and not done:
         interrupts.end(f"saved after {counted(training.step.updates, 'update')}")
-    print("the budget is spent" if done else "the time is over; the same command resumes", flush=True)
+    print("training is complete" if done else "time limit reached; run the same command again to resume", flush=True)
 
 
 def _check_call(options: argparse.Namespace) -> None:
-    """See that the options that change no weight are in range.
+    """Check that the options that change no weight are in range.
 
     Raises:
         UserError: naming the option, what it must be and what was found.
@@ -144,34 +141,47 @@ def _parser() -> argparse.ArgumentParser:
     pack.add_argument("--heldout", required=True, help="file pattern")
     pack.add_argument("--out", type=Path, required=True, help="folder of the pack")
     pack.set_defaults(command=_pack)
-    train = commands.add_parser("train", help="train, or resume; leaves OUT/state.json and OUT/bilm")
-    train.add_argument("--pack", type=Path, required=True)
-    train.add_argument("--out", type=Path, required=True)
-    for field in fields(Settings):
-        kind = float if field.default is None else type(field.default)
-        train.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=field.default)
-    train.add_argument("--minutes", type=float, help="this call ends within so many, saving counted")
-    train.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    train.add_argument("--no-graph", action="store_true", help="do not capture a CUDA graph")
-    train.add_argument("--log-every", type=int, default=100, help="updates")
-    train.add_argument("--score-every", type=int, help="updates; 0 = at the end alone; default: once an epoch")
-    train.add_argument("--save-minutes", type=float, default=3.0)
-    train.add_argument("--split-mb", type=float, help="bound of each file that is left")
-    train.set_defaults(command=_train)
+    _add_train(commands.add_parser("train", help="train, or resume; leaves OUT/state.json and OUT/bilm"))
     export = commands.add_parser("export", help="write the weights of a state; train does so by itself when it stops")
     export.add_argument("--out", type=Path, required=True, help="the folder that train was given")
     export.add_argument("--to", type=Path, required=True, help="folder for options.json, weights.hdf5 and the softmax")
     export.set_defaults(command=_export)
     score = commands.add_parser("perplexity", help="of the held-out text, with the full softmax, the state carried")
-    score.add_argument("--pack", type=Path, required=True)
+    score.add_argument("--pack", type=Path, required=True, help="folder of a pack")
     score.add_argument("--bilm", required=True, help="a folder, or the name of a bundled one")
-    score.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    _add_device(score)
     score.set_defaults(command=_perplexity)
     join = commands.add_parser("join", help="put together the files that --split-mb cut")
-    join.add_argument("folder", type=Path)
+    join.add_argument("folder", type=Path, help="that has the parts")
     join.set_defaults(command=_join)
     return parser
 
 
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pack", type=Path, required=True, help="folder of the pack")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the state and of the trained biLM")
+    for field in fields(Settings):
+        kind = float if field.default is None else type(field.default)
+        default = "" if field.default is None else f" (default: {field.default})"
+        option = f"--{field.name.replace('_', '-')}"
+        parser.add_argument(option, type=kind, default=field.default, help=field.metadata["help"] + default)
+    parser.add_argument("--minutes", type=float, help="time limit of this call in minutes, including saving")
+    _add_device(parser)
+    parser.add_argument("--no-graph", action="store_true", help="do not capture a CUDA graph")
+    parser.add_argument("--log-every", type=int, default=100, help="updates between two lines (default: 100)")
+    scores = "updates between two perplexities; 0 for one at the end alone (default: once an epoch)"
+    parser.add_argument("--score-every", type=int, help=scores)
+    saves = "minutes between two saved states (default: 3)"
+    parser.add_argument("--save-minutes", type=float, default=3.0, help=saves)
+    parts = "split larger files into parts of so many MB, for a transfer with a limit"
+    parser.add_argument("--split-mb", type=float, help=parts)
+    parser.set_defaults(command=_train)
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    about = "where to compute (default: auto, a GPU if there is one)"
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help=about)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

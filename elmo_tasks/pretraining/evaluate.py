@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.pretraining.pack import Pack
-from elmo_tasks.pretraining.settings import SIZES
 from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.step import view_as_parameters
 from elmo_tasks.pretraining.windows import heldout_windows

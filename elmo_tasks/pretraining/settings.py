@@ -3,72 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.errors import UserError
-from elmo_tasks.pretraining.schedule import SCHEDULES
 
-_PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-_MINI_FILTERS = ((1, 8), (2, 8), (3, 16), (4, 32), (5, 64), (6, 128), (7, 256))
 
-SIZES = {
-    "mini": BiLMOptions(_MINI_FILTERS, character_dim=16, n_highway=1, dim=512, projection_dim=128),
-    "small": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=1, dim=1024, projection_dim=128),
-    "medium": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=1, dim=2048, projection_dim=256),
-    "original": BiLMOptions(_PUBLISHED_FILTERS, character_dim=16, n_highway=2, dim=4096, projection_dim=512),
-}
-"""The sizes in ``conf/bilm``."""
+def _option(default: Any, about: str) -> Any:
+    """A field with the text that ``train --help`` shows."""
+    return field(default=default, metadata={"help": about})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One training.
+    """One training: each field is an option of ``train``, explained by its help text."""
 
-    Attributes:
-        size: one of :data:`SIZES`.
-        rows: B.
-        window: steps S.
-        vocabulary: words of the softmax, the three marks counted.
-        min_count: rarer words count as ``<UNK>``.
-        samples: candidates of the sampled softmax; 0 for all words.
-        dropout: on the input of each LSTM layer and on the top layer.
-        forget: probability that a row starts a window from zeros.
-        rate: highest learning rate of Adam.
-        warm_up: updates over which the rate rises.
-        schedule: how it falls: ``linear`` or ``cosine``.
-        grad_norm: bound of the gradient's norm; the loss is multiplied by the window's length, as bilm-tf does.
-        precision: of the products, ``bfloat16`` or ``float32``.
-        seed: of weights, order, candidates and dropout.
-        epochs: the budget over which the rate falls to zero; None if it is given in minutes.
-        budget_minutes: of training, over all calls.
-    """
-
-    size: str = "small"
-    rows: int = 512
-    window: int = 20
-    vocabulary: int = 50_000
-    min_count: int = 3
-    samples: int = 8192
-    dropout: float = 0.1
-    forget: float = 0.02
-    rate: float = 0.002
-    warm_up: int = 500
-    schedule: str = "linear"
-    grad_norm: float = 10.0
-    precision: str = "bfloat16"
-    seed: int = 1
-    epochs: float | None = None
-    budget_minutes: float | None = None
+    size: str = _option("small", f"of the biLM: {', '.join(SIZES)}")
+    rows: int = _option(512, "rows of a window, each of which reads its own part of the text")
+    window: int = _option(20, "steps of a window, after which gradients are truncated")
+    vocabulary: int = _option(50_000, "words of the softmax, including <S>, </S> and <UNK>")
+    min_count: int = _option(3, "words that are rarer in the training text count as <UNK>")
+    samples: int = _option(8192, "candidates of the sampled softmax; 0 for all words")
+    dropout: float = _option(0.1, "rate on the input of each LSTM layer and on the top layer")
+    forget: float = _option(0.02, "probability that a row starts a window from a state of zeros")
+    rate: float = _option(0.002, "highest learning rate of Adam; it falls linearly to zero at the end of the budget")
+    warm_up: int = _option(500, "updates over which the learning rate rises")
+    grad_norm: float = _option(10.0, "maximum gradient norm, of the loss times the steps of a window as in bilm-tf")
+    precision: str = _option("bfloat16", "of matrix multiplication: bfloat16 or float32")
+    seed: int = _option(1, "of weights, order of the text, candidates and dropout")
+    epochs: float | None = _option(None, "budget in epochs (give this or --budget-minutes)")
+    budget_minutes: float | None = _option(None, "budget in minutes of training, over all calls")
 
     def check(self) -> None:
-        """See that values are in range.
+        """Check that values are in range.
 
         Raises:
             UserError: naming the option, what it must be and what was found.
         """
-        choices = {"size": tuple(SIZES), "schedule": SCHEDULES, "precision": ("bfloat16", "float32")}
+        choices = {"size": tuple(SIZES), "precision": ("bfloat16", "float32")}
         for name, allowed in choices.items():
             expect(getattr(self, name) in allowed, name, f"one of {', '.join(allowed)}", getattr(self, name))
         for name in ("rows", "window", "min_count"):
@@ -90,7 +63,7 @@ class Settings:
 
 
 def check_same(ours: Mapping[str, Any], saved: Mapping[str, Any], where: str) -> None:
-    """See that a state belongs to this training.
+    """Check that a state belongs to this training.
 
     Raises:
         UserError: naming what differs, here and there.
@@ -102,7 +75,7 @@ def check_same(ours: Mapping[str, Any], saved: Mapping[str, Any], where: str) ->
 
 
 def expect(holds: bool, name: str, expected: str, found: object) -> None:
-    """See that an option is what it must be.
+    """Check that an option is what it must be.
 
     Raises:
         UserError: naming the option, what it must be and what was found.

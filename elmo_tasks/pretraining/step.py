@@ -1,8 +1,8 @@
 """One update of a biLM without synchronising with the host: loss, gradients, clipping and Adam run on the device.
 
 All weights are views of one vector, and so are their gradients and Adam's moments: the optimizer is a few operations,
-a state is a few tensors, and what a rehearsal changed is put back by copying them. On a GPU an update is captured once
-as a CUDA graph and then replayed; on a CPU the same code runs directly.
+a state is a few tensors, and the changes of warm-up updates are undone by copying them back. On a GPU an update is
+captured once as a CUDA graph and then replayed; on a CPU the same code runs directly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.nn.gather import gather_rows
 from elmo_tasks.pretraining.inputs import LENGTHS, Layout
 
-_REHEARSALS = 3  # before a graph is captured: libraries choose their algorithms and allocate then
+_WARM_UP_UPDATES = 3  # before a graph is captured: libraries choose their algorithms and allocate then
 _BETAS, _EPS = (0.9, 0.999), 1e-8
 
 
@@ -82,7 +82,7 @@ class TrainingStep:
         stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
-            for _ in range(_REHEARSALS):
+            for _ in range(_WARM_UP_UPDATES):
                 self._update(layout, self._numbers)
         torch.cuda.current_stream(self.device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from elmo_tasks import interrupts
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.pretraining.evaluate import export, perplexity
 from elmo_tasks.pretraining.inputs import Inputs, WordTable
 from elmo_tasks.pretraining.pack import Pack
 from elmo_tasks.pretraining.schedule import learning_rate
-from elmo_tasks.pretraining.settings import SIZES, Settings, check_same
+from elmo_tasks.pretraining.settings import Settings, check_same
 from elmo_tasks.pretraining.state import INDEX, load_state, save_state
 from elmo_tasks.pretraining.step import TrainingStep
 from elmo_tasks.pretraining.stream import Stream
@@ -74,7 +75,8 @@ class Training:
             settings.precision == "bfloat16",
         )
         self.seconds, self.curve = 0.0, []  # type: tuple[float, list[dict[str, Any]]]
-        self.identity = {**settings.to_json(), "pack": pack.digest, "device": device.type}
+        # "schedule": states of earlier versions name it, and one of them may be another
+        self.identity = {**settings.to_json(), "schedule": "linear", "pack": pack.digest, "device": device.type}
         if (out / INDEX).exists():
             self._resume()
         else:
@@ -185,7 +187,7 @@ class Training:
 
     def _rate(self) -> float:
         s = self.settings
-        return learning_rate(s.schedule, s.rate, s.warm_up, self.step.updates, self.progress)
+        return learning_rate(s.rate, s.warm_up, self.step.updates, self.progress)
 
     def _log(self, seconds: float) -> None:
         loss, norm, n = self.step.sums.tolist()

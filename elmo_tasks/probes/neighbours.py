@@ -13,7 +13,6 @@ shown in their sentences, beside the neighbours of the word's static vector. ``-
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -23,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text as Line
+from rich.text import Text
 
 from elmo_tasks.bilm import BiLM
+from elmo_tasks.command_line import run_command
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files, write_json
@@ -85,7 +85,7 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
     """The result for parsed arguments; its fields are described at the top of this file."""
     start = time.perf_counter()
     if chosen.out is not None and not chosen.out.parent.is_dir():
-        raise UserError(f"--out {chosen.out}: its folder is not there")
+        raise UserError(f"--out {chosen.out}: no such folder")
     texts = chosen.text or sorted(_SAMPLE.glob("*.txt"))
     sources = [find_source(chosen.word, sentence) for sentence in chosen.sentence]
     if not sources:
@@ -124,24 +124,24 @@ def show(result: dict[str, Any], console: Console) -> None:
     static = result["static"]
     words = ", ".join(f"{near['word']} {near['cosine']:.2f}" for near in static["neighbours"])
     console.print(
-        Line.assemble((result["word"], "bold"), f" in {static['vectors']}: {words}" if words else static["why"])
+        Text.assemble((result["word"], "bold"), f" in {static['vectors']}: {words}" if words else static["why"])
     )
     for source in result["sources"]:
-        console.print(Line.assemble("\n", _in_context(source, whole=True)), soft_wrap=True)
+        console.print(Text.assemble("\n", _in_context(source, whole=True)), soft_wrap=True)
         for layer, neighbours in enumerate(source["layers"]):
             console.print(f"  layer {layer}", style="bold")
             for near in neighbours:
-                console.print(Line.assemble(f"    {near['cosine']:.3f}  ", _in_context(near)), soft_wrap=True)
+                console.print(Text.assemble(f"    {near['cosine']:.3f}  ", _in_context(near)), soft_wrap=True)
     text = result["text"]
     console.print(f"\n{text['sentences']:,} sentences, {text['tokens']:,} tokens, {result['seconds']:.0f} seconds")
 
 
-def _in_context(occurrence: dict[str, Any], whole: bool = False) -> Line:
+def _in_context(occurrence: dict[str, Any], whole: bool = False) -> Text:
     tokens, k = occurrence["tokens"], occurrence["position"]
     first, last = (0, len(tokens)) if whole else (max(0, k - _WINDOW), k + 1 + _WINDOW)
     before = ("... " if first > 0 else "") + "".join(f"{token} " for token in tokens[first:k])
     after = "".join(f" {token}" for token in tokens[k + 1 : last]) + (" ..." if last < len(tokens) else "")
-    return Line.assemble(before, (f"[{tokens[k]}]", "bold"), after)
+    return Text.assemble(before, (f"[{tokens[k]}]", "bold"), after)
 
 
 def main(arguments: list[str]) -> None:
@@ -166,12 +166,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     chosen = parser.parse_args(arguments)
     keep_large_blocks()
-    try:
-        result = run(chosen)
-        if chosen.out is not None:
-            write_json(chosen.out, result)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    result = run(chosen)
+    if chosen.out is not None:
+        write_json(chosen.out, result)
     show(result, Console(highlight=False))
 
 
@@ -182,4 +179,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_command(main)

@@ -5,15 +5,16 @@ and ``bilm.path``.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from elmo_tasks.bilm.sizes import SIZES
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
 from elmo_tasks.rehearsal.ontonotes import write_ontonotes
 from elmo_tasks.rehearsal.snli import write_snli
 from elmo_tasks.rehearsal.squad import write_squad
-from elmo_tasks.rehearsal.weights import SIZES, write_bilm
+from elmo_tasks.rehearsal.weights import write_bilm
 
 DATA: dict[str, tuple[str, Callable[[Path, float, int], dict[str, int]]]] = {
     "snli": ("pairs", write_snli),
@@ -31,10 +32,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of each data set, above 0 and at most 1")
     parser.add_argument("--seed", type=int, default=1, help="the same one writes the same files")
     chosen = parser.parse_args(arguments)
-    try:
-        _write(chosen.folder, chosen.parts, chosen.size, chosen.share, chosen.seed)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    _write(chosen.folder, chosen.parts, chosen.size, chosen.share, chosen.seed)
 
 
 def _write(folder: Path, parts: list[str], size: str, share: float, seed: int) -> None:
@@ -53,4 +51,4 @@ def _write(folder: Path, parts: list[str], size: str, share: float, seed: int) -
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_command(main)

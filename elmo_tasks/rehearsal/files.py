@@ -16,12 +16,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         UserError: if the file cannot be written; nothing of it is left then.
     """
 
-    def fill(temporary: Path) -> None:
+    def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
 
     try:
-        write_atomically(path, fill)
+        write_atomically(path, write)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import write_bytes
+from elmo_tasks.files import write_bytes, write_text
 from elmo_tasks.render.drawing import drawing_files
 from elmo_tasks.render.page import page
 from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all, latex_files, markdown_document, renew
@@ -57,13 +57,30 @@ def write(
             raise UserError(f"--figures: {sections[0].grid.title}: no figure is declared, or there is no row to draw")
         files |= {given.figures / file: content for file, content in drawings.items()}
     if given.into:
-        text = renew(given.into.read_text("utf-8"), markdown_document(sections), block)
-        files[given.into] = text.encode("utf-8")
+        files[given.into] = renewed(given.into, markdown_document(sections), block).encode("utf-8")
     for path, content in files.items():
         write_bytes(path, content, remedy=ELSEWHERE)
         print(path)
     if given.wandb:
         print(log_files(all_files(sections, rows, title), given.wandb, name=name, n_runs=len(rows.finished)))
+
+
+def renewed(document: Path, text: str, block: str) -> str:
+    """A document with ``text`` between the markers of a block.
+
+    Raises:
+        UserError: if the document has no such markers.
+    """
+    return renew(document.read_text("utf-8"), text, block)
+
+
+def renew_file(document: Path, text: str, block: str) -> None:
+    """Put ``text`` between the markers of a block of a document.
+
+    Raises:
+        UserError: if the document has no such markers, or cannot be written.
+    """
+    write_text(document, renewed(document, text, block), ELSEWHERE)
 
 
 def show(sections: Sequence[Section]) -> None:

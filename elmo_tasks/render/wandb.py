@@ -12,8 +12,6 @@ from typing import Any
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.schema import Row
 
-_EXTRA = "W&B needs the packages of the extra `dashboard`: pip install -e '.[dashboard]'"
-
 
 def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) -> str:
     """Log files as one artifact of type ``report``.
@@ -33,7 +31,7 @@ def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) 
     try:
         import wandb
     except ImportError as error:
-        raise UserError(_EXTRA) from error
+        raise UserError("W&B is not installed: pip install wandb") from error
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
         with wandb.init(project=project, job_type="report", name=name) as run:
@@ -70,7 +68,7 @@ def dashboards(rows: Sequence[Row], place: str) -> list[Any]:
     try:
         import wandb_workspaces.workspaces as ws
     except ImportError as error:
-        raise UserError(_EXTRA) from error
+        raise UserError("--dashboard needs the extra `dashboard`: pip install -e '.[dashboard]'") from error
     by_group: dict[str, list[Row]] = {}
     for row in rows:
         if row.elmo is not None:

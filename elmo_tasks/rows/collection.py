@@ -45,11 +45,11 @@ class Rows:
         """Notes on where the rows are from, and on what was left out and why."""
         notes = [f"rows: {len(self.finished)} in {', '.join(map(_readable, self.folders))}"]
         if self.failed:
-            notes.append(f"failed runs: {len(self.failed)}, no part of any number")
+            notes.append(f"failed runs: {len(self.failed)} (not included in any score)")
         if self.left_out:
             rest = len(self.left_out) - _SHOWN
             shown = "; ".join(self.left_out[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
-            notes.append(f"left out: {len(self.left_out)} of the files, no part of any number ({shown})")
+            notes.append(f"left out: {len(self.left_out)} of the files, not included in any score ({shown})")
         return notes
 
 

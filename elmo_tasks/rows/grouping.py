@@ -13,7 +13,7 @@ from elmo_tasks.rows.collection import moment
 from elmo_tasks.rows.fields import Place, Split
 from elmo_tasks.rows.parts import Mix
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, scientific, setting_key
+from elmo_tasks.rows.settings import flat, score_relevant, setting_key
 
 SEEDS_THAT_MAY_RISE = 1 / 5
 """The share of seeds that may not have converged: one of five."""
@@ -68,7 +68,7 @@ class Group:
     @cached_property
     def setting(self) -> dict[str, Any]:
         """What of the configuration can change a score, by dotted key."""
-        return flat(scientific(self.first.config, self.first.kind))
+        return flat(score_relevant(self.first.config, self.first.kind))
 
     @property
     def placement(self) -> str:

@@ -91,8 +91,12 @@ class LayerCounts:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Took:
-    """Seconds until the layers were there (reading the data included), of training (None without any), of scoring."""
+class Durations:
+    """Seconds of each part of a run.
+
+    ``layers`` until the layers were available, including the time to read the data; ``fit`` of training (None without
+    any); ``score`` of scoring.
+    """
 
     layers: Seconds
     fit: Seconds | None

@@ -14,7 +14,16 @@ from pydantic.dataclasses import dataclass
 
 from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePath, Scores, Split, Time
 from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
-from elmo_tasks.rows.parts import Bilm, CurvePoint, Data, ElmoRecord, LayerCounts, MetricRecord, Took, TrainingRecord
+from elmo_tasks.rows.parts import (
+    Bilm,
+    CurvePoint,
+    Data,
+    Durations,
+    ElmoRecord,
+    LayerCounts,
+    MetricRecord,
+    TrainingRecord,
+)
 
 SCHEMA: Literal[3] = 3
 """Version of the layout. A row of another version is refused."""
@@ -65,7 +74,7 @@ class Measured:
     training: TrainingRecord | None
     elmo: ElmoRecord | None
     layers: LayerCounts
-    seconds: Took
+    seconds: Durations
     device: Name
     processes: Count
     threads: Count

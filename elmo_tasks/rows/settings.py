@@ -51,7 +51,7 @@ WITHOUT_EFFECT = (
 )
 
 
-def scientific(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
+def score_relevant(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
     """The part of a resolved configuration that can change a score, without the seed.
 
     For a baseline, no other setting of ELMo counts, and neither does the biLM.
@@ -79,7 +79,7 @@ def setting_key(config: dict[str, Any], kind: Kind) -> str:
     """
     own = kind != "language_model" and config.get("bilm", {}).get("path") is not None
     plugged = config.get("elmo", {}).get("placement") != "none"
-    return fingerprint([scientific(config, kind), own and plugged])
+    return short_digest([score_relevant(config, kind), own and plugged])
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -91,7 +91,7 @@ def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def fingerprint(content: Any) -> str:
+def short_digest(content: Any) -> str:
     """Eight hexadecimal digits of anything JSON holds; 1 and 1.0 are the same number."""
     return hashlib.sha256(json.dumps(_floats(content), sort_keys=True).encode()).hexdigest()[:8]
 
@@ -116,5 +116,5 @@ def _floats(value: Any) -> Any:
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The part of each flat mapping in which not all of them agree; a key that one lacks counts as None."""
     keys = sorted({key for setting in settings for key in setting})
-    told_apart = [key for key in keys if len({fingerprint(setting.get(key)) for setting in settings}) > 1]
+    told_apart = [key for key in keys if len({short_digest(setting.get(key)) for setting in settings}) > 1]
     return [{key: setting.get(key) for key in told_apart} for setting in settings]

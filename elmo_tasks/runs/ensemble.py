@@ -38,7 +38,7 @@ from elmo_tasks.rows import kinds
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.rows.settings import fingerprint
+from elmo_tasks.rows.settings import short_digest
 from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.lock import owned
@@ -74,7 +74,7 @@ class EnsembleRun:
         self.rows = [finished(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
         members = [[row.run_id, row.weights] for row in self.rows]
         self.slug = slug(cfg)
-        self.run_id = f"{cfg['task']['name']}-{self.slug}-e{len(members)}-{fingerprint({'members': members})}"
+        self.run_id = f"{cfg['task']['name']}-{self.slug}-e{len(members)}-{short_digest({'members': members})}"
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Score the mean of the members on dev (and test)."""

@@ -58,10 +58,10 @@ class Stopwatch:
         yield
         self._seconds[part] = time.perf_counter() - start
 
-    def took(self, fit: float | None) -> parts.Took:
+    def durations(self, fit: float | None) -> parts.Durations:
         """The seconds as a row has them; those of training are measured by the training itself."""
         layers, score = (round(self._seconds[part], 2) for part in ("layers", "score"))
-        return parts.Took(layers=layers, fit=None if fit is None else round(fit, 2), score=score)
+        return parts.Durations(layers=layers, fit=None if fit is None else round(fit, 2), score=score)
 
 
 def describe_work(cfg: dict[str, Any], metric: Metric, watch: Stopwatch, trained: Fit | None = None) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def describe_work(cfg: dict[str, Any], metric: Metric, watch: Stopwatch, trained
     return {
         "metric": describe_metric(metric),
         "training": None if trained is None else trained.training,
-        "seconds": watch.took(None if trained is None else trained.seconds),
+        "seconds": watch.durations(None if trained is None else trained.seconds),
         "device": choose_device(cfg) if trained is None else trained.device,
         "processes": 1 if trained is None else trained.processes,
         "threads": torch.get_num_threads(),

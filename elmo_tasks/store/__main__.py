@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
-from elmo_tasks.store.inventory import Kept, inventory, removable, remove, verify
+from elmo_tasks.formatting import format_bytes
+from elmo_tasks.store.inventory import StoredFolder, inventory, removable, remove, verify
 from elmo_tasks.store.shard import VERSION
-from elmo_tasks.store.shards import size
 
 FOLDER = Path("outputs/layers")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """The command line; status 1 if something is damaged or an argument is wrong."""
+def main(arguments: list[str]) -> None:
+    """The command line.
+
+    Raises:
+        UserError: if there is no store, an argument is wrong or something is damaged.
+    """
     parser = argparse.ArgumentParser(prog="elmo-tasks store", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="every folder with its kind, size and last use (what is done without a command)")
@@ -33,19 +37,16 @@ def main(arguments: list[str] | None = None) -> None:
         default = FOLDER if each is parser else argparse.SUPPRESS
         each.add_argument("--dir", type=Path, default=default, help=f"bilm.store.dir (default: {FOLDER})")
     chosen = parser.parse_args(arguments)
-    try:
-        found = inventory(chosen.dir)
-        if chosen.command == "prune":
-            _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
-        elif chosen.command == "verify":
-            _verify(found, chosen.remove)
-        else:
-            _list(found, chosen.dir)
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    found = inventory(chosen.dir)
+    if chosen.command == "prune":
+        _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
+    elif chosen.command == "verify":
+        _verify(found, chosen.remove)
+    else:
+        _list(found, chosen.dir)
 
 
-def _list(found: list[Kept], root: Path) -> None:
+def _list(found: list[StoredFolder], root: Path) -> None:
     table = Table("folder", "encoder", "keep", "state", "dtype", "sentences", "tokens", "size", "last used")
     for kept in found:
         used = "now" if kept.used else f"{kept.idle_days:.1f} days ago"
@@ -54,13 +55,14 @@ def _list(found: list[Kept], root: Path) -> None:
         version = "" if kept.version == VERSION else f" (version {kept.version})"
         table.add_row(
             kept.folder.name + version, kept.encoder, kept.keep, kept.state, kept.dtype, sentences, words,
-            size(kept.n_bytes), used,
+            format_bytes(kept.n_bytes), used,
         )  # fmt: skip
     Console().print(table)
-    print(f"{size(sum(kept.n_bytes for kept in found))} in {root}, {size(shutil.disk_usage(root).free)} free")
+    total, free = sum(kept.n_bytes for kept in found), shutil.disk_usage(root).free
+    print(f"{format_bytes(total)} in {root}, {format_bytes(free)} free")
 
 
-def _prune(found: list[Kept], encoders: tuple[str, ...], idle_days: float | None, yes: bool) -> None:
+def _prune(found: list[StoredFolder], encoders: tuple[str, ...], idle_days: float | None, yes: bool) -> None:
     if idle_days is not None and not idle_days >= 0:
         raise UserError(f"--idle-days must be a number of at least 0, found {idle_days:g}")
     if "" in encoders:
@@ -70,7 +72,8 @@ def _prune(found: list[Kept], encoders: tuple[str, ...], idle_days: float | None
         if kept.used:
             print(f"{kept.folder}: in use, kept")
     for kept in chosen:
-        what = f"{kept.folder}: {kept.keep} of {kept.encoder}, {size(kept.n_bytes)}, {kept.idle_days:.1f} days unused"
+        size = format_bytes(kept.n_bytes)
+        what = f"{kept.folder}: {kept.keep} of {kept.encoder}, {size}, {kept.idle_days:.1f} days unused"
         if not yes:
             print(f"{what}; would be removed")
         elif remove(kept):
@@ -80,10 +83,10 @@ def _prune(found: list[Kept], encoders: tuple[str, ...], idle_days: float | None
     if not chosen:
         print("nothing to remove; --encoder DIGEST or --idle-days N choose what goes")
     elif not yes:
-        print(f"{size(sum(kept.n_bytes for kept in chosen))} in all; add --yes to remove them")
+        print(f"{format_bytes(sum(kept.n_bytes for kept in chosen))} in all; add --yes to remove them")
 
 
-def _verify(found: list[Kept], remove_bad: bool) -> None:
+def _verify(found: list[StoredFolder], remove_bad: bool) -> None:
     n_bad = 0
     if not found:
         print("nothing is stored here")
@@ -98,10 +101,12 @@ def _verify(found: list[Kept], remove_bad: bool) -> None:
             if remove_bad:
                 index.unlink(missing_ok=True)
                 index.with_suffix(".bin").unlink(missing_ok=True)
-        print(f"{kept.folder}: {kept.n_shards - len(bad)} of {kept.n_shards} shards whole, {size(kept.n_bytes)}")
+        print(
+            f"{kept.folder}: {kept.n_shards - len(bad)} of {kept.n_shards} shards whole, {format_bytes(kept.n_bytes)}"
+        )
     if n_bad and not remove_bad:
-        sys.exit(f"error: {n_bad} damaged; --remove removes them, and what is needed of them is computed again")
+        raise UserError(f"{n_bad} damaged; run verify --remove; the next run recomputes what it needs")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -18,8 +18,8 @@ from elmo_tasks.store.locks import claim
 from elmo_tasks.store.shard import Array
 from elmo_tasks.store.shards import Shards
 
-Missing = dict[bytes, Sequence[str]]
-"""Sentences that are not in the store: key to tokens, in the order of the text."""
+SentencesByKey = dict[bytes, Sequence[str]]
+"""Token lists by their keys in the store, in the order of the text."""
 
 N_PARTS = 64
 _POLL_SECONDS = 0.5
@@ -41,7 +41,7 @@ class Filling:
     shard_tokens: int
     update: Callable[[int], object]
 
-    def fill(self, wanted: Missing) -> int:
+    def fill(self, wanted: SentencesByKey) -> int:
         """Compute and write what is missing, or wait for the process that does.
 
         Args:
@@ -68,12 +68,13 @@ class Filling:
             self.update(n_before - n_left - n_own)
             if missing and n_left == n_before:
                 if not announced:
-                    say(f"layer store: {n_left:,} tokens are being computed by another process; waiting for it")
+                    what = f"{n_left:,} {self.shards.unit}"
+                    say(f"layer store: {what} are being computed by another process; waiting for it")
                 announced = True
                 time.sleep(_POLL_SECONDS)
         return n_computed
 
-    def fill_in_order(self, wanted: Missing) -> int:
+    def fill_in_order(self, wanted: SentencesByKey) -> int:
         """As :meth:`fill`, for sentences that one process must compute in order: all of them, if one is missing."""
         while (lock := claim(self.shards.folder, "stream")) is None:
             time.sleep(_POLL_SECONDS)
@@ -83,7 +84,7 @@ class Filling:
         finally:
             lock.release()
 
-    def _compute(self, missing: Missing) -> int:
+    def _compute(self, missing: SentencesByKey) -> int:
         """Compute some sentences and write them, one shard after the other; the number of their tokens."""
         for keys in portions(missing, self.shard_tokens):
             sentences = [missing[key] for key in keys]
@@ -91,7 +92,7 @@ class Filling:
             self.update(_n_tokens(sentences))
         return _n_tokens(missing.values())
 
-    def _claim(self, missing: Missing, sizes: Mapping[int, int]) -> Iterator[Missing]:
+    def _claim(self, missing: SentencesByKey, sizes: Mapping[int, int]) -> Iterator[SentencesByKey]:
         """The sentences that this process is to compute, about a shard at a time; each part is locked until the next.
 
         Parts are taken in order, as many as make a shard; ``sizes`` are the tokens of each, stored or not. So a store
@@ -120,13 +121,13 @@ class Filling:
                     yield mine
 
 
-def find_missing(shards: Shards, wanted: Missing) -> Missing:
+def find_missing(shards: Shards, wanted: SentencesByKey) -> SentencesByKey:
     """The sentences that are not in the shards."""
     there = shards.contains(list(wanted))
     return {key: tokens for (key, tokens), found in zip(wanted.items(), there, strict=True) if not found}
 
 
-def portions(sentences: Missing, n: int) -> Iterator[list[bytes]]:
+def portions(sentences: SentencesByKey, n: int) -> Iterator[list[bytes]]:
     """Keys of one shard each, of n tokens at most."""
     keys: list[bytes] = []
     n_tokens = 0

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-KEY_BYTES = 16
-
 _PLACE = np.dtype([("low", ">u8"), ("start", "<i8"), ("rows", "<i4"), ("shard", "<i4")])
 
 

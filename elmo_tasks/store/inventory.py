@@ -18,7 +18,7 @@ _DAY = 86_400
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredFolder:
     """A folder of shards: the layers of one encoder under one state policy in one number format.
 
     Attributes:
@@ -46,7 +46,7 @@ class Kept:
     used: bool
 
 
-def inventory(root: Path) -> list[Kept]:
+def inventory(root: Path) -> list[StoredFolder]:
     """All folders of a layer store, the largest first.
 
     Raises:
@@ -55,14 +55,14 @@ def inventory(root: Path) -> list[Kept]:
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected the one that bilm.store.dir names (outputs/layers)")
     try:
-        about = {path.parent: _about(path) for path in sorted(root.glob("*/about.json"))}
-        found = [_kept(folder, told) for folder, told in about.items() if told is not None]
+        described = {path.parent: _about(path) for path in sorted(root.glob("*/about.json"))}
+        found = [_stored_folder(folder, about) for folder, about in described.items() if about is not None]
     except OSError as error:
         raise UserError(f"{root}: the layer store cannot be read ({error.strerror})") from error
     return sorted(found, key=lambda kept: -kept.n_bytes)
 
 
-def removable(found: list[Kept], *, encoders: tuple[str, ...], idle_days: float | None) -> list[Kept]:
+def removable(found: list[StoredFolder], *, encoders: tuple[str, ...], idle_days: float | None) -> list[StoredFolder]:
     """Those that no process uses and that all given conditions name; folders of other versions always.
 
     Args:
@@ -85,7 +85,7 @@ def removable(found: list[Kept], *, encoders: tuple[str, ...], idle_days: float 
     ]
 
 
-def remove(kept: Kept) -> bool:
+def remove(kept: StoredFolder) -> bool:
     """Remove a folder, unless a process has started to use it; return whether it is gone.
 
     Raises:
@@ -102,7 +102,7 @@ def remove(kept: Kept) -> bool:
     return True
 
 
-def verify(kept: Kept) -> Iterator[tuple[Path, str]]:
+def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
     """Read everything in a folder through; each bad shard's index with the reason."""
     for index in sorted(kept.folder.glob("*.idx")):
         try:
@@ -115,12 +115,12 @@ def verify(kept: Kept) -> Iterator[tuple[Path, str]]:
             yield index, f"cannot be read ({error.strerror})"
 
 
-def _kept(folder: Path, about: dict[str, Any]) -> Kept:
+def _stored_folder(folder: Path, about: dict[str, Any]) -> StoredFolder:
     indexes = list(folder.glob("*.idx"))
     counts = [count_rows(index) for index in indexes]
     with nobody_uses(folder) as free:
         used = not free
-    return Kept(
+    return StoredFolder(
         folder=folder,
         encoder=about["bilm"],
         keep=str(about.get("keep", "?")),

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.errors import UserError
-from elmo_tasks.store.filling import Filling, Missing
+from elmo_tasks.store.filling import Filling, SentencesByKey
 from elmo_tasks.store.shard import Array
 from elmo_tasks.store.store import Sentences, Store, key_of
 
@@ -31,11 +31,11 @@ class LayerStore(Store):
         """``[L, D]``."""
         return self.encoder.n_layers, self.encoder.dim
 
-    def wanted(self, sentences: Sentences) -> Missing:
+    def wanted(self, sentences: Sentences) -> SentencesByKey:
         """Key to sentence, each distinct one once, in order."""
         if self.state != "carry":
             return {key_of(sentence): sentence for sentence in sentences}
-        keys: Missing = {}
+        keys: SentencesByKey = {}
         before = b""
         for sentence in sentences:
             before = key_of(sentence, before)
@@ -43,7 +43,7 @@ class LayerStore(Store):
             self._streamed.setdefault(tuple(sentence), before)
         return keys
 
-    def missing(self, wanted: Missing) -> Missing:
+    def missing(self, wanted: SentencesByKey) -> SentencesByKey:
         """The sentences that have yet to be computed; of a stream all, since no state is stored."""
         missing = super().missing(wanted)
         return wanted if self.state == "carry" and missing else missing
@@ -71,7 +71,7 @@ class LayerStore(Store):
         warm = self.encoder.warm_digest if isinstance(self.encoder, BiLM) and self.state == "warm" else None
         return {"keep": "layers", "state": self.state, "warm": warm}
 
-    def _fill(self, filling: Filling, wanted: Missing) -> int:
+    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
         if self.state != "carry":
             return filling.fill(wanted)
         assert isinstance(self.encoder, BiLM)  # see _about

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import read_json, write_text
+from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
 from elmo_tasks.store.locks import Lock, in_use
@@ -37,14 +38,18 @@ class Shards:
         row_shape: shape of one row of every array.
         dtype: ``float16`` or ``float32``.
         about: a description of the arrays, which is written beside them.
+        unit: what a row is of, in messages: ``tokens`` or ``words``.
     """
 
-    def __init__(self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, row_shape: tuple[int, ...], dtype: str, about: dict[str, Any], unit: str = "tokens"
+    ) -> None:
         self.folder, self.row_shape, self.dtype, self.about = folder, row_shape, np.dtype(dtype), about
+        self.unit = unit
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
-        self._lock: Lock | None = None  # says that this process uses the folder
+        self._lock: Lock | None = None  # says that this process uses the folder, until it ends
 
     @property
     def row_bytes(self) -> int:
@@ -66,7 +71,7 @@ class Shards:
         return self._arrays[place.shard][place.start : place.start + place.rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
-        """Make the folder and see that there is room for ``n_rows`` more.
+        """Make the folder and check that there is room for ``n_rows`` more.
 
         Returns:
             how much will be written, as a sentence for the user.
@@ -95,9 +100,13 @@ class Shards:
             write_text(path, text, "set bilm.store.dir to another folder")
 
     def check_room(self, n_rows: int, limit_gb: float) -> str:
-        """As :meth:`reserve`, without writing anything."""
+        """As :meth:`reserve`, without writing anything.
+
+        Raises:
+            UserError: if the limit or the disk would be exceeded, or cannot be looked up.
+        """
         need, root = n_rows * self.row_bytes, self.folder.parent
-        text = f"{n_rows:,} tokens take {size(need)} in bilm.store.dir={root}"
+        text = f"{n_rows:,} {self.unit} need {format_bytes(need)} in bilm.store.dir={root}"
         try:
             have = sum(map(_file_size, self.folder.glob("*.bin")))
             nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
@@ -106,11 +115,11 @@ class Shards:
             raise self._unwritable(error) from error
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
-                f"{text}, beside {size(have)} already there: more than bilm.store.limit_gb={limit_gb:g}; "
+                f"{text} in addition to the {format_bytes(have)} stored: more than bilm.store.limit_gb={limit_gb:g}; "
                 "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
             )
         if need > free:
-            raise UserError(f"{text}, but only {size(free)} are free; set bilm.store.dir to another disk")
+            raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")
         return text
 
     def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
@@ -159,12 +168,6 @@ class Shards:
                 self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
                 self._arrays.append(numbers)
 
-    def close(self) -> None:
-        """Stop using the folder; the end of the process does the same."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
     def _remove_stale(self) -> None:
         """Remove the files of killed writers, once they are too old to belong to a running one."""
         numbers = (path for path in self.folder.glob("*.bin") if not path.with_suffix(".idx").exists())
@@ -210,8 +213,3 @@ def _file_size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def size(n_bytes: int) -> str:
-    """A number of bytes in a readable unit."""
-    return f"{n_bytes / _GIGABYTE:.2f} GB" if n_bytes >= _GIGABYTE else f"{n_bytes / 1e6:.1f} MB"

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.progress import counting, say
-from elmo_tasks.store.filling import Filling, Missing, find_missing
+from elmo_tasks.store.filling import Filling, SentencesByKey, find_missing
 from elmo_tasks.store.shard import VERSION, Array
 from elmo_tasks.store.shards import Shards
 
@@ -50,8 +50,8 @@ class Store(ABC):
         state: the biLM's state policy; others have ``reset`` only.
         dtype: ``float16`` or ``float32``, the numbers on disk.
         limit_gb: refuse to let this encoder's store grow beyond this.
-        progress: show a progress bar while filling, and the disk space; bad shards and words that the encoder cannot
-            read as written are reported in any case.
+        progress: show progress while filling (a bar in a terminal, else a line at the end), and the disk space; bad
+            shards and words that the encoder cannot read as written are reported in any case.
 
     Raises:
         UserError: if the encoder does not have this state policy, or this kind of store cannot keep it.
@@ -75,7 +75,7 @@ class Store(ABC):
         self.encoder, self.state, self.limit_gb, self.progress = encoder, state, limit_gb, progress
         about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(self.row), **self._about()}
         name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        self.shards = Shards(root / name, self.row, dtype, about)
+        self.shards = Shards(root / name, self.row, dtype, about, self.unit)
 
     @property
     @abstractmethod
@@ -88,7 +88,7 @@ class Store(ABC):
         return min(_SHARD_TOKENS, _SHARD_FLOATS // math.prod(self.row))
 
     @abstractmethod
-    def wanted(self, sentences: Sentences) -> Missing:
+    def wanted(self, sentences: Sentences) -> SentencesByKey:
         """Key to token list of what some sentences need, each once, in order."""
 
     @abstractmethod
@@ -106,6 +106,8 @@ class Store(ABC):
     def fill(self, sentences: Sentences) -> Filled:
         """Make sure that everything that some sentences need is stored; compute what is not, each once.
 
+        Several processes may do so at the same time: they share the work, and each waits for what others compute.
+
         Raises:
             UserError: if the store would outgrow its limit or the disk, or its folder cannot be written.
         """
@@ -119,7 +121,7 @@ class Store(ABC):
                 new = self._fill(Filling(self.shards, self._compute, self.shard_tokens, counter.update), wanted)
         return Filled(computed=new, read=total - new)
 
-    def missing(self, wanted: Missing) -> Missing:
+    def missing(self, wanted: SentencesByKey) -> SentencesByKey:
         """What has yet to be computed.
 
         Raises:
@@ -128,7 +130,7 @@ class Store(ABC):
         self.shards.scan()
         return find_missing(self.shards, wanted)
 
-    def _fill(self, filling: Filling, wanted: Missing) -> int:
+    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
         return filling.fill(wanted)
 
 
@@ -139,7 +141,7 @@ def key_of(sentence: Sequence[str], before: bytes = b"") -> bytes:
     return hashlib.blake2b(b"|".join([before, lengths, *words]), digest_size=16).digest()
 
 
-def _n_tokens(sentences: Missing) -> int:
+def _n_tokens(sentences: SentencesByKey) -> int:
     return sum(map(len, sentences.values()))
 
 

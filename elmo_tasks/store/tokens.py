@@ -12,7 +12,7 @@ from torch import Tensor
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
-from elmo_tasks.store.filling import Missing
+from elmo_tasks.store.filling import SentencesByKey
 from elmo_tasks.store.shard import Array
 from elmo_tasks.store.store import Sentences, Store, key_of
 
@@ -31,7 +31,7 @@ class TokenStore(Store):
         """``[P]``."""
         return (self.encoder.dim // 2,)
 
-    def wanted(self, sentences: Sentences) -> Missing:
+    def wanted(self, sentences: Sentences) -> SentencesByKey:
         """Key to word (a list of one), each once, in order."""
         words = dict.fromkeys([BEGIN_SENTENCE, END_SENTENCE, *(word for s in sentences for word in s)])
         return {key_of([word]): [word] for word in words}

@@ -1,14 +1,13 @@
-"""The paper's tables, figures and claims as declarations, filled from rows: see ``experiments/``."""
+"""The paper's tables, figures and claims as declarations, evaluated on rows: see ``experiments/``."""
 
-from elmo_tasks.tables.command import main
+from elmo_tasks.tables.command import make_command
 from elmo_tasks.tables.declare import (
     Column,
-    Everything,
+    EpochsToPass,
     FineTuning,
     Gain,
     Line,
     Quote,
-    Race,
     Table,
     Weights,
 )
@@ -28,16 +27,15 @@ __all__ = [
     "Claims",
     "Column",
     "Difference",
-    "Everything",
+    "EpochsToPass",
     "FineTuning",
     "Gain",
     "Line",
     "Part",
     "PassingEpoch",
     "Quote",
-    "Race",
     "Score",
     "Table",
     "Weights",
-    "main",
+    "make_command",
 ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from elmo_tasks.render.sections import Section
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
-from elmo_tasks.tables.measure import Choice, FilledTable, Selection, incomparable, named_tasks
-from elmo_tasks.tables.race import best_point, heats
+from elmo_tasks.tables.epochs_to_pass import best_point, results_by_seed
+from elmo_tasks.tables.measure import Choice, EvaluatedTable, Selection, incomparable, named_tasks
 from elmo_tasks.tables.significance import FEWEST, Comparison, compare, corrected
 from elmo_tasks.tables.texts import holm_note, make_grid, marks_text
 
@@ -39,7 +39,7 @@ class Evidence:
     comparison: Comparison
 
 
-def weigh(part: Part, selection: Selection, seeds: int) -> Evidence:
+def gather_evidence(part: Part, selection: Selection, seeds: int) -> Evidence:
     """Compare the two sides of an inequality.
 
     Args:
@@ -86,7 +86,7 @@ def _decide(comparison: Comparison, enough: int) -> str:
     return NOT_REPRODUCED if complete else NOT_ENOUGH
 
 
-def together(verdicts: list[str]) -> str:
+def overall_verdict(verdicts: list[str]) -> str:
     """The verdict of a claim: reproduced if all its parts are, not reproduced if any part is not."""
     for one in (NOT_REPRODUCED, NOT_TRAINED, NOT_ENOUGH):
         if one in verdicts:
@@ -113,41 +113,47 @@ def _values(quantity: Quantity, selection: Selection, seeds: int) -> tuple[dict[
     assert isinstance(quantity, PassingEpoch)
     elmo, baseline = cell_for(quantity.of), cell_for(quantity.best_of)
     passed = {
-        seed: heat.passed.epoch if heat.passed else elmo.rows[seed].curve[-1].epoch + 1  # at the earliest
-        for seed, heat in heats(baseline, elmo).items()
+        seed: result.passed.epoch if result.passed else elmo.rows[seed].curve[-1].epoch + 1  # at the earliest
+        for seed, result in results_by_seed(baseline, elmo).items()
     }
     return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
 
 
-def fill_claims(claims: Claims, selection: Selection) -> FilledTable:
+def evaluate_claims(claims: Claims, selection: Selection) -> EvaluatedTable:
     """Cells of a list of claims, and its table with evidence and verdicts."""
     parts = [
         (n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, selection.choice)
     ]
-    judged = correct([weigh(part, selection, claims.seeds) for _, part in parts])
+    judged = correct([gather_evidence(part, selection, claims.seeds) for _, part in parts])
     lines, cells = [], [cell for evidence in judged for cell in evidence.cells]
     for n, claim in enumerate(claims.claims):
         found = [evidence for (claim_index, _), evidence in zip(parts, judged, strict=True) if claim_index == n]
-        beside = [weigh(part, selection, claims.seeds) for part in claim.beside if _chosen(part, selection.choice)]
-        cells += [cell for evidence in beside for cell in evidence.cells]
-        if found or beside:  # else of another task than those that were chosen
-            lines += _claim_lines(n + 1, claim.says, found, beside, claims.seeds)
+        not_judged = [
+            gather_evidence(part, selection, claims.seeds)
+            for part in claim.not_judged
+            if _chosen(part, selection.choice)
+        ]
+        cells += [cell for evidence in not_judged for cell in evidence.cells]
+        if found or not_judged:  # else of another task than those that were chosen
+            lines += _claim_lines(n + 1, claim.says, found, not_judged, claims.seeds)
     first = [
         f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
         holm_note([evidence.comparison for evidence in judged]),
     ]
     header = ["", "the paper", "ours", "verdict"]
-    return FilledTable(cells, Section(make_grid(selection, claims, cells, header, lines, first=first)))
+    return EvaluatedTable(cells, Section(make_grid(selection, claims, cells, header, lines, first=first)))
 
 
-def _claim_lines(number: int, says: str, found: list[Evidence], beside: list[Evidence], seeds: int) -> list[list[str]]:
+def _claim_lines(
+    number: int, says: str, found: list[Evidence], not_judged: list[Evidence], seeds: int
+) -> list[list[str]]:
     """The claim with its verdict, and below it its parts where there is more than one."""
     verdicts = [verdict(evidence, seeds) for evidence in found]
-    alone = len(found) == 1 and not beside
-    lines = [[str(number), says, _text(found[0]) if alone else "", together(verdicts)]]
+    alone = len(found) == 1 and not not_judged
+    lines = [[str(number), says, _text(found[0]) if alone else "", overall_verdict(verdicts)]]
     if not alone:
         lines += [["", one.part.label, _text(one), decided] for one, decided in zip(found, verdicts, strict=True)]
-    uncorrected = [replace(one, comparison=replace(one.comparison, adjusted=None)) for one in beside]
+    uncorrected = [replace(one, comparison=replace(one.comparison, adjusted=None)) for one in not_judged]
     return lines + [["", one.part.label, _text(one), NO_VERDICT] for one in uncorrected]
 
 

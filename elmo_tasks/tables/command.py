@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-from elmo_tasks import interrupts
-from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks.command_line import Command
+from elmo_tasks.errors import UserError
 from elmo_tasks.render.output import write
 from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
-from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.declared_keys import refuse_declared
+from elmo_tasks.tables.evaluate import evaluate
 from elmo_tasks.tables.jobs import run_jobs
-from elmo_tasks.tables.measure import FilledTable
+from elmo_tasks.tables.measure import EvaluatedTable
 from elmo_tasks.tables.plan import Job, plan
-from elmo_tasks.tables.request import Request, read_request, refuse_declared
+from elmo_tasks.tables.request import Request, read_request
 from elmo_tasks.tables.settings import NO_ROOT
 
 
-def main(*declarations: Declaration) -> None:
-    """The command line of a declaration's file."""
-    interrupts.install()
-    try:
-        status = execute(declarations, read_request(sys.argv[1:], Path(sys.argv[0]).stem))
-    except BrokenPipeError:
-        end_quietly()
-        status = 0
-    except (UserError, OSError) as error:
-        sys.exit(f"error: {error}")
-    sys.exit(status)
+def make_command(name: str, *declarations: Declaration) -> Command:
+    """The command ``elmo-tasks table NAME`` of some declarations."""
+
+    def command(arguments: list[str]) -> int:
+        return execute(declarations, read_request(arguments, name))
+
+    return command
 
 
 def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
@@ -42,47 +38,47 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
         the exit status: 1 if something is still missing after a run.
     """
     refuse_declared(declarations, request.choice.overrides)
-    rows, filled, jobs = _look(declarations, request)
+    rows, evaluated, jobs = _look(declarations, request)
     if request.missing:
         commands = [job.command(request.extra, request.launcher) for job in jobs]
         print("\n".join(commands or ["nothing is missing"]), flush=True)
         return 0
     if request.run:
-        rows, filled, jobs = _run_all(declarations, jobs, request)
+        rows, evaluated, jobs = _run_all(declarations, jobs, request)
     title = "The paper's tables, from rows"
-    write([one.section for one in filled], rows, request.output, name=request.name, title=title, block="tables")
+    write([one.section for one in evaluated], rows, request.output, name=request.name, title=title, block="tables")
     return 1 if request.run and jobs else 0
 
 
-def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows, list[FilledTable], list[Job]]:
-    """The tables filled from the rows, and the missing runs if they were asked for.
+def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows, list[EvaluatedTable], list[Job]]:
+    """The tables evaluated from the rows, and the missing runs if they were asked for.
 
     Raises:
         UserError: if none of the declarations has a line of the chosen tasks.
     """
     rows = read_rows(request.folders)
-    filled = [fill(declared, rows, request.choice) for declared in declarations]
-    cells = [cell for one in filled for cell in one.cells]
+    evaluated = [evaluate(declared, rows, request.choice) for declared in declarations]
+    cells = [cell for one in evaluated for cell in one.cells]
     if not cells:
-        titles = "; ".join(one.section.grid.title for one in filled)
+        titles = "; ".join(one.section.grid.title for one in evaluated)
         raise UserError(f"tasks={','.join(sorted(request.choice.tasks))}: no line of that task in: {titles}")
-    filled = [one for one in filled if one.cells]
+    evaluated = [one for one in evaluated if one.cells]
     if not request.missing and not request.run:
-        return rows, filled, []
-    return rows, filled, plan(cells, rows, request.folders[-1], together=bool(request.launcher))
+        return rows, evaluated, []
+    return rows, evaluated, plan(cells, rows, request.folders[-1], one_job_per_setting=bool(request.launcher))
 
 
 def _run_all(
     declarations: tuple[Declaration, ...], jobs: list[Job], request: Request
-) -> tuple[Rows, list[FilledTable], list[Job]]:
+) -> tuple[Rows, list[EvaluatedTable], list[Job]]:
     """Run the jobs, then those that can only be planned when others have ended; each is tried once."""
     tried = list[Job]()
     while True:
         _run([job for job in jobs if job not in tried], request)
         tried += jobs
-        rows, filled, jobs = _look(declarations, request)
+        rows, evaluated, jobs = _look(declarations, request)
         if all(job in tried for job in jobs):
-            return rows, filled, jobs
+            return rows, evaluated, jobs
 
 
 def _run(jobs: list[Job], request: Request) -> None:

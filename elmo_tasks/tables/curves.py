@@ -1,4 +1,4 @@
-"""The numbers of a figure (``render/series.py``), from filled tables and from training curves."""
+"""The numbers of a figure (``render/series.py``), from evaluated tables and from training curves."""
 
 from __future__ import annotations
 

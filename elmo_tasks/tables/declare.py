@@ -125,7 +125,7 @@ class Table(Declared):
 
 
 @dataclass(frozen=True)
-class Race(Declared):
+class EpochsToPass(Declared):
     """How many epochs it takes one setting to pass another's best dev score (figure 1a of the paper).
 
     Args:
@@ -155,15 +155,4 @@ class FineTuning(Declared):
     start: str
 
 
-@dataclass(frozen=True)
-class Everything:
-    """One section of a report: all that some rows measured of one kind.
-
-    Args:
-        title: a key of ``everything.PARTS``.
-    """
-
-    title: str
-
-
-Declaration = Table | Race | Weights | FineTuning | Claims | Everything
+Declaration = Table | EpochsToPass | Weights | FineTuning | Claims

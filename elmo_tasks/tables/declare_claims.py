@@ -57,13 +57,13 @@ class Claim:
     Args:
         says: the statement, in our words.
         parts: inequalities.
-        beside: inequalities that are shown without a verdict, such as those of an exception that the paper makes: a
+        not_judged: inequalities that are shown without a verdict, such as those of an exception that the paper makes: a
             test that finds no difference does not show that two settings are equal.
     """
 
     says: str
     parts: tuple[Part, ...]
-    beside: tuple[Part, ...] = ()
+    not_judged: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import FineTuning, Line
-from elmo_tasks.tables.measure import FilledTable, Selection, compare_cells, named_tasks, paper_value
+from elmo_tasks.tables.find_cell import find_cell
+from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.significance import Comparison
-from elmo_tasks.tables.texts import beside, cell_text, comparison_notes, make_grid, marks_text
+from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, paper_text
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
 
-def fill_finetuning(declared: FineTuning, selection: Selection) -> FilledTable:
+def evaluate_finetuning(declared: FineTuning, selection: Selection) -> EvaluatedTable:
     """Cells and table of a fine-tuning.
 
     A task's runs with the fine-tuned biLM name its folder, so that they can be planned once it has been trained and
@@ -40,7 +41,7 @@ def fill_finetuning(declared: FineTuning, selection: Selection) -> FilledTable:
         "score of the task on its development set, mean ± standard deviation over seeds (how many)",
     ]
     last = comparison_notes(tests)
-    return FilledTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
+    return EvaluatedTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
 
 
 def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds: int) -> Cell | None:
@@ -55,13 +56,13 @@ def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
     papers = [paper_value(declared.paper, line, key) for key in ("before", "after")]
     if not lm.rows:
-        return [f"missing{beside(None, paper)}" for paper in papers]
+        return [f"missing{paper_text(None, paper)}" for paper in papers]
     row = lm.rows[1]
     before = None if row.language_model is None else row.language_model.before
     found = ["-" if before is None else f"{before[row.metric.name]:.1f}", f"{row.score:.1f}"]
     marks = marks_text(lm)
     # without the difference to the paper: perplexities of two vocabularies cannot be compared
-    return [f"{ours}{marks}{beside(None, paper)}" for ours, paper in zip(found, papers, strict=True)]
+    return [f"{ours}{marks}{paper_text(None, paper)}" for ours, paper in zip(found, papers, strict=True)]
 
 
 def _scores(before: Cell, after: Cell | None) -> list[str]:

@@ -45,7 +45,7 @@ class Arms:
         return any(still_rising(group.rows) for group in (self.baseline, self.elmo))
 
 
-def fill_gains(rows: Rows, data: str | None = None) -> Section:
+def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
     """Table and chart of the gains; ``data`` chooses one data set, such as ``local``."""
     found = [one for one in find_arms(rows) if data in (None, one.elmo.first.data.name)]
     comparisons = corrected([one.comparison for one in found])
@@ -130,10 +130,10 @@ def _line(arms: Arms, comparison: Comparison) -> list[str]:
 def _pairs(found: list[Arms], comparisons: list[Comparison]) -> list[Pair]:
     """Named by the task, and by data and scale where there are several."""
     names = [(one.elmo.first.task, one.elmo.first.data.name, one.elmo.first.scale) for one in found]
-    told = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
+    shown = [k for k in range(3) if k == 0 or len({name[k] for name in names}) > 1]
     return [
         Pair(
-            ", ".join(name[k] for k in told),
+            ", ".join(name[k] for k in shown),
             point(0, one.scores(one.baseline).values()),
             point(0, one.scores(one.elmo).values()),
             comparison.difference,

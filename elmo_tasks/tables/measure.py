@@ -1,4 +1,4 @@
-"""A declared table, filled with what the rows say."""
+"""A declared table with the cells that the rows give."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from elmo_tasks.render.figures import AXES
 from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import Gain, Line, Table
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.paper import Value, value
 from elmo_tasks.tables.settings import Setting, setting
 from elmo_tasks.tables.significance import Comparison, compare
@@ -77,7 +78,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class FilledTable:
+class EvaluatedTable:
     """What the rows say of a declaration.
 
     Args:
@@ -190,7 +191,9 @@ def _check(table: Table) -> None:
     for pair in [*table.compare, *((gain.of, gain.over) for gain in table.gains())]:
         for label in pair:
             if label not in labels:
-                raise UserError(f"{table.title}: no column {label!r} of scores; there are {', '.join(labels)}")
+                raise UserError(
+                    f"{table.title}: unknown column {label!r} of scores; expected one of {', '.join(labels)}"
+                )
 
 
 def named_tasks(overrides: tuple[str, ...]) -> list[str]:

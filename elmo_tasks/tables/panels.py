@@ -12,7 +12,7 @@ from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import Group, inputs
 from elmo_tasks.rows.grouping import groups as find_groups
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import differing, fingerprint
+from elmo_tasks.rows.settings import differing, short_digest
 
 ELMO = ("elmo.", "bilm.")
 Curves = Callable[[list[Group]], list[Point]]
@@ -45,7 +45,7 @@ def frame_key(group: Group, axis: str = "") -> str:
     """A key that runs must share to be compared: everything but ELMo, the biLM and the axis."""
     rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key != axis}
     read = inputs(group.first)
-    return fingerprint([group.first.task, rest, read.data, read.word_vectors, group.first.metric.name])
+    return short_digest([group.first.task, rest, read.data, read.word_vectors, group.first.metric.name])
 
 
 def trained_groups(rows: Rows) -> list[Group]:
@@ -63,7 +63,7 @@ def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
     for group in members:
         elmo = {key: value for key, value in group.setting.items() if key.startswith(ELMO) and key != axis}
         read = inputs(group.first)
-        lines[fingerprint([elmo, read.bilm, read.warm])].append(group)
+        lines[short_digest([elmo, read.bilm, read.warm])].append(group)
     ordered = sorted(lines.values(), key=lambda line: ["none", "input", "output", "both"].index(line[0].placement))
     drawn = [(line[0], at) for line in ordered if len(at := points(line)) > (1 if axis else 0)]
     names = _names([group for group, _ in drawn], axis)

@@ -10,8 +10,9 @@ from pathlib import Path
 from elmo_tasks.configuration.identity import slug
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.digests import digest_bundled
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import Setting
 
 
@@ -35,10 +36,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """A name for its log."""
+        """A name for its log, with the key of its setting; the digest of a run ID covers its data too."""
         kind = "e" if self.ensemble else "s"
         config = self.setting.config
-        return f"{config['task']['name']}-{slug(config)}-{kind}{'-'.join(map(str, self.seeds))}-{self.setting.key}"
+        seeds = "-".join(map(str, self.seeds))
+        return f"{config['task']['name']}-{slug(config)}-{kind}{seeds}-setting-{self.setting.key}"
 
     def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
         """The arguments of ``run.py``, with further overrides that change no score, and those of a Hydra launcher."""
@@ -53,14 +55,14 @@ class Job:
         return shlex.join([*program, *self.arguments(extra, launcher)])
 
 
-def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = False) -> list[Job]:
+def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, one_job_per_setting: bool = False) -> list[Job]:
     """The runs that are due; ensembles come last, after their members.
 
     Args:
         cells: of one table or more; a run that several of them need is one job.
         rows: that the cells were found in.
         store: the folder into which rows are written, where an ensemble looks for its members.
-        together: all seeds of a setting in one job, for a launcher.
+        one_job_per_setting: all seeds of a setting in one job, for a launcher.
     """
     cells = list(cells)
     runs: dict[tuple[str, int], Job] = {}
@@ -80,7 +82,7 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, together: bool = Fal
             before = ensembles.get((cell.setting.key, cell.seeds))
             test = cell.split == "test" or (before is not None and before.test)
             ensembles[cell.setting.key, cell.seeds] = Job(cell.setting, cell.seeds, ensemble=True, test=test)
-    return [*(_together(runs.values()) if together else runs.values()), *ensembles.values()]
+    return [*(_joined(runs.values()) if one_job_per_setting else runs.values()), *ensembles.values()]
 
 
 def due(cell: Cell) -> tuple[int, ...]:
@@ -106,7 +108,7 @@ def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
     return wanted
 
 
-def _together(jobs: Iterable[Job]) -> list[Job]:
+def _joined(jobs: Iterable[Job]) -> list[Job]:
     """Jobs that differ in their seed as one."""
     groups: dict[tuple[str, bool, bool], list[Job]] = {}
     for job in jobs:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options
-from elmo_tasks.tables.declare import Declaration
+from elmo_tasks.tables.declared_keys import key_of_override
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.settings import check_launcher, setting
 
@@ -87,48 +88,54 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     return _request(read, name)
 
 
-def refuse_declared(declarations: tuple[Declaration, ...], overrides: tuple[str, ...]) -> None:
-    """Refuse an override that the declaration itself sets in some cells.
-
-    Raises:
-        UserError: naming the override and the table.
-    """
-    for declared in declarations:
-        keys = _declared_keys(declared)
-        for text in overrides:
-            key = _key(text)
-            if key in keys or (key == "elmo" and any(other.startswith("elmo.") for other in keys)):
-                other = "elmo.*" if key == "elmo" else key
-                raise UserError(f"{text}: {declared.title} sets {other} itself; leave it out, or write a declaration")
-
-
-def _declared_keys(part: Any) -> set[str]:
-    """The keys of all overrides in a declaration, or in a part of one."""
-    if isinstance(part, tuple):
-        return set().union(*map(_declared_keys, part))
-    if not is_dataclass(part):
-        return set()
-    own = {_key(text) for text in getattr(part, "overrides", ())}
-    return own.union(*map(_declared_keys, vars(part).values()))
-
-
-def _key(text: str) -> str:
-    return text.partition("=")[0].lstrip("+~")
-
-
 def _refuse_twice(overrides: list[str]) -> None:
     given: dict[str, str] = {}
     for text in overrides:
-        other = given.setdefault(_key(text), text)
+        other = given.setdefault(key_of_override(text), text)
         if other is not text:
-            raise UserError(f"{other} and {text}: {_key(text)} is set twice")
+            raise UserError(f"{other} and {text}: {key_of_override(text)} is set twice")
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of a command line, sorted by what they set.
+
+    Args:
+        own: a table's own keys: ``rows``, ``seeds``, ``tasks``.
+        overrides: of the configuration.
+        launcher: of Hydra's own configuration.
+    """
+
+    own: dict[str, str]
+    overrides: tuple[str, ...]
+    launcher: tuple[str, ...]
 
 
 def _request(read: argparse.Namespace, name: str) -> Request:
+    words = _sort_words(read.overrides)
+    if words.launcher:
+        check_launcher(words.launcher)
+    choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks")))
+    config = setting(words.overrides).config
+    folders = _folders(words.own.get("rows"), Path(config["results"]["dir"]))
+    return Request(
+        name=name,
+        choice=choice,
+        folders=folders,
+        extra=_extra(words.overrides, config, folders[-1], name),
+        launcher=words.launcher,
+        missing=read.missing,
+        run=read.run,
+        at_a_time=read.j,
+        output=read,
+    )
+
+
+def _sort_words(texts: Sequence[str]) -> _Words:
     own: dict[str, str] = {}
     overrides: list[str] = []
     launcher: list[str] = []
-    for text in read.overrides:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"{text}: expected KEY=VALUE; see --help")
@@ -143,28 +150,28 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     _refuse_twice(overrides)
     if not any(text.startswith("data=") for text in overrides):
         overrides.insert(0, "data=local")
-    if launcher:
-        check_launcher(tuple(launcher))
-    seeds = own.get("seeds")
-    if seeds is not None and not (seeds.isdecimal() and int(seeds) > 0):
-        raise UserError(f"seeds must be a whole number of at least 1, found {seeds}")
-    config = setting(tuple(overrides)).config
-    written = Path(config["results"]["dir"])
-    folders = tuple(map(Path, own["rows"].split(","))) if "rows" in own else (COMMITTED, written)
-    extra = [] if folders[-1] == written else [f"results.dir={folders[-1]}"]
+    return _Words(own, tuple(overrides), tuple(launcher))
+
+
+def _seeds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isdecimal() and int(text) > 0):
+        raise UserError(f"seeds must be a whole number of at least 1, found {text}")
+    return int(text)
+
+
+def _folders(text: str | None, written: Path) -> tuple[Path, ...]:
+    """The folders that ``rows=`` names; else the committed rows and the configuration's ``results.dir``."""
+    return (COMMITTED, written) if text is None else tuple(map(Path, text.split(",")))
+
+
+def _extra(overrides: tuple[str, ...], config: dict[str, Any], last: Path, name: str) -> tuple[str, ...]:
+    """What all runs get beside their settings: where their rows go, and a tag by which W&B can show a table's runs."""
+    extra = [] if last == Path(config["results"]["dir"]) else [f"results.dir={last}"]
     if config["logger"]["name"] == "wandb" and not any(text.startswith("logger.tags=") for text in overrides):
-        extra.append(f"logger.tags=[{name}]")  # by which W&B can show the runs of a table
-    return Request(
-        name=name,
-        choice=Choice(tuple(overrides), int(seeds) if seeds else None, _tasks(own.get("tasks"))),
-        folders=folders,
-        extra=tuple(extra),
-        launcher=tuple(launcher),
-        missing=read.missing,
-        run=read.run,
-        at_a_time=read.j,
-        output=read,
-    )
+        extra.append(f"logger.tags=[{name}]")
+    return tuple(extra)
 
 
 def _tasks(text: str | None) -> frozenset[str]:
@@ -173,7 +180,7 @@ def _tasks(text: str | None) -> frozenset[str]:
     known = {path.stem for path in (CONF / "task").glob("*.yaml")}
     for name in text.split(","):
         if name not in known:
-            raise UserError(f"tasks={text}: no task {name!r}; there are {', '.join(sorted(known))}")
+            raise UserError(f"tasks={text}: unknown task {name!r}; expected one of {', '.join(sorted(known))}")
     return frozenset(text.split(","))
 
 

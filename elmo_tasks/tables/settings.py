@@ -16,7 +16,7 @@ from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, scientific, setting_key
+from elmo_tasks.rows.settings import flat, score_relevant, setting_key
 
 NO_ROOT = "DIR"
 """Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
@@ -87,7 +87,7 @@ def defaults(row: Row) -> dict[str, Any]:
     With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
     """
     usual = _usual(row, f"bilm={row.config.get('bilm', {}).get('name')}") or _usual(row)
-    return flat(scientific(row.config, row.kind) if usual is None else scientific(usual.config, usual.kind))
+    return flat(score_relevant(row.config, row.kind) if usual is None else score_relevant(usual.config, usual.kind))
 
 
 def distance(group: Group) -> int:

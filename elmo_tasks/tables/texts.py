@@ -1,4 +1,4 @@
-"""A filled table as texts: cells, marks and notes."""
+"""An evaluated table as texts: cells, marks and notes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_grid(
     first: Sequence[str] = (),
     last: Sequence[str] = (),
 ) -> Grid:
-    """A filled table with the notes that every table has: its settings, its own notes, the meaning of marks, its rows.
+    """A table with the notes that every table has: its settings, its own notes, the meaning of marks, its rows.
 
     Args:
         selection: the rows, and the choices of the command line.
@@ -80,8 +80,8 @@ def _explain_marks(cells: Iterable[Cell]) -> list[str]:
 
 
 _RISING = (
-    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so that "
-    "more training might bring more"
+    f"{RISING}: more than one run of five was best in the last fifth of its budget, or ended at its limit, so "
+    "longer training might raise the score"
 )
 
 
@@ -95,15 +95,15 @@ def _text(measured: MeasuredTable, line: Line, column: Column | Gain | Quote) ->
     unit = " %" if column.relative else ""
     ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
     ours += measured.comparison(line, column.of, column.over).seeds
-    return ours + beside(gain, paper_value(measured.table.paper, line, column.paper), unit)
+    return ours + paper_text(gain, paper_value(measured.table.paper, line, column.paper), unit)
 
 
 def cell_text(cell: Cell) -> str:
     """``66.64 ± 0.91 (3), still rising [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, and the paper's."""
     if cell.mean is None:
-        return "missing" + ("" if "f" not in cell.marks else " [f]") + beside(None, cell.paper)
+        return "missing" + ("" if "f" not in cell.marks else " [f]") + paper_text(None, cell.paper)
     n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
-    return f"{mean_text([*cell.values.values()])} ({n}){marks_text(cell)}{beside(cell.mean, cell.paper)}"
+    return f"{mean_text([*cell.values.values()])} ({n}){marks_text(cell)}{paper_text(cell.mean, cell.paper)}"
 
 
 def marks_text(*cells: Cell) -> str:
@@ -112,7 +112,7 @@ def marks_text(*cells: Cell) -> str:
     return (f", {RISING}" if any(cell.rising for cell in cells) else "") + (f" [{marks}]" if marks else "")
 
 
-def beside(ours: float | None, paper: Value | None, unit: str = "") -> str:
+def paper_text(ours: float | None, paper: Value | None, unit: str = "") -> str:
     """The paper's value and how far ours is from it, to follow ours; nothing where the paper has none."""
     if paper is None:
         return ""
@@ -163,7 +163,7 @@ def _items(measured: MeasuredTable) -> list[str]:
         used = sorted({row.data.items["train"].used for row in rows if "train" in row.data.items})
         if used:
             paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
-            beside = "" if paper is None else f" (the paper {paper.v:,.0f})"
+            papers = "" if paper is None else f" (the paper {paper.v:,.0f})"
             commits = ", ".join(sorted({str(row.commit)[:7] for row in rows}))
-            notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{beside}; commits {commits}")
+            notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{papers}; commits {commits}")
     return notes

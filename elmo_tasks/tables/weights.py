@@ -10,14 +10,14 @@ from elmo_tasks.render.series import LayerWeights
 from elmo_tasks.rows.grouping import average_mix
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.declare import Weights
-from elmo_tasks.tables.measure import FilledTable, Selection
+from elmo_tasks.tables.measure import EvaluatedTable, Selection
 from elmo_tasks.tables.texts import make_grid, marks_text
 
 MARKS = {"hatched": " //", "": "", "speckled": " ::"}
 """How a table's text shows what a figure draws (see :func:`elmo_tasks.render.charts.hatching`)."""
 
 
-def fill_weights(weights: Weights, selection: Selection) -> FilledTable:
+def evaluate_weights(weights: Weights, selection: Selection) -> EvaluatedTable:
     """Cells, table and numbers of what the mixes learned."""
     cells, lines, mixes = [], [], list[LayerWeights]()
     for line in selection.shown(weights.lines):
@@ -35,7 +35,7 @@ def fill_weights(weights: Weights, selection: Selection) -> FilledTable:
     lines = [line + [""] * (len(header) - len(line)) for line in lines]
     first = [f"// hatched: below {LOW:.4g}; :: speckled: above {HIGH:.4g}"]
     grid = make_grid(selection, weights, cells, header, lines, first=first)
-    return FilledTable(cells, Section(grid, mixes=tuple(mixes)))
+    return EvaluatedTable(cells, Section(grid, mixes=tuple(mixes)))
 
 
 def layer_weights(name: str, rows: Sequence[Row]) -> list[LayerWeights]:

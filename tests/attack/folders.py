@@ -16,16 +16,17 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from elmo_tasks import files, load_run
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.cli.run import run_composed
 from elmo_tasks.encoders.hf import HuggingFace
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.places import CONF
 from elmo_tasks.predict.lines import numbered_lines, read_json
-from elmo_tasks.pretraining import settings
 from elmo_tasks.pretraining.evaluate import export_state
 from elmo_tasks.pretraining.header import HEADER
 from elmo_tasks.pretraining.pack import Pack, read_pack, write_pack
+from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.state import INDEX
 from elmo_tasks.pretraining.train import Training
 from elmo_tasks.pretraining.windows import heldout_windows
@@ -132,20 +133,20 @@ def read_forged_pack(folder: Path) -> Pack:
 
 def training(folder: Path) -> Training:
     """A tiny biLM's training below a folder, resumed if it was begun."""
-    own = settings.Settings(size="tiny", rows=4, window=5, vocabulary=60, min_count=1, samples=10, epochs=1)
+    own = Settings(size="tiny", rows=4, window=5, vocabulary=60, min_count=1, samples=10, epochs=1)
     return Training(read_pack(folder / "pack"), own, torch.device("cpu"), folder / "out")
 
 
 def make_training(folder: Path) -> list[Path]:
     make_pack(folder)
-    with silence(), patch.dict(settings.SIZES, tiny=TINY):
+    with silence(), patch.dict(SIZES, tiny=TINY):
         training(folder).run(math.inf, log_every=100, score_every=0, save_seconds=math.inf)
     return [*sorted((folder / "out").glob("state*")), folder / "out" / "bilm" / "vocabulary.txt"]
 
 
 def read_training(folder: Path) -> Any:
     """What ``train`` does when it resumes, and ``export``."""
-    with silence(), patch.dict(settings.SIZES, tiny=TINY):
+    with silence(), patch.dict(SIZES, tiny=TINY):
         return training(folder), export_state(folder / "out", folder / "exported")
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,11 @@ import torch
 from elmo_tasks import interrupts
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.cli.run import start
+from elmo_tasks.command_line import run_command
 from elmo_tasks.rows import io
 from elmo_tasks.store import store
 from elmo_tasks.store.layers import LayerStore
-from elmo_tasks.tables import Column, Line, Table, main
+from elmo_tasks.tables import Column, Line, Table, make_command
 
 from .kind import SAMPLE, tiny_bilm
 
@@ -128,10 +128,8 @@ TABLE = Table(
 
 def run_table(folder: Path) -> None:
     """A table's command, whose runs are processes of their own."""
-    interrupts.install()
     own = [f"bilm.path={folder.parent / 'bilm'}", f"paths.outputs={folder}", f"rows={folder / 'rows'}"]
-    sys.argv = ["table", "--run", *SMALL, *own]
-    main(TABLE)
+    run_command(make_command("table", TABLE), ["--run", *SMALL, *own])
 
 
 def save_bilm(folder: Path) -> None:

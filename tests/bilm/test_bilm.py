@@ -294,7 +294,7 @@ def test_bfloat16_rounds_products_and_keeps_the_state(tiny_bilm):
 def test_a_precision_without_instructions_is_remarked_on(tiny_bilm, monkeypatch, precision):
     tiny_bilm.precision, words = precision, ["short", "l" * 49]
     truncated = "words longer than 48 bytes are truncated: 1"
-    slow = f"this processor has no instructions for {precision}, which is many times slower here than float32; "
+    slow = f"this processor has no {precision} instructions, so it is many times slower here than float32; "
     for there in (True, False):
         names = {"avx512_bf16": there, "avx512_vnni": there}
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda names=names: names)

@@ -12,7 +12,7 @@ REPO = Path(__file__).parents[2]
 PROGRAM = """
 import ctypes
 import torch
-from elmo_tasks.bilm.encoder import TokenEncoder
+from elmo_tasks.bilm.token_encoder import TokenEncoder
 from elmo_tasks.training.memory import keep_few_products
 
 class Info(ctypes.Structure):  # glibc's mallinfo2

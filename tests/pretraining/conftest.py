@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from elmo_tasks.pretraining import settings
+from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.pretraining.pack import write_pack
 
 WORDS = [f"w{k}" for k in range(40)] + ["zebra", "a_long_word_of_a_text", "é", "日本", "x" * 60]
@@ -31,5 +31,5 @@ def pack_folder(text_folder):
 @pytest.fixture
 def tiny_size(tiny_options, monkeypatch):
     """Tests train the size ``tiny``."""
-    monkeypatch.setitem(settings.SIZES, "tiny", tiny_options)
+    monkeypatch.setitem(SIZES, "tiny", tiny_options)
     return "tiny"

@@ -4,23 +4,21 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from attack.children import Child
-from omegaconf import OmegaConf
 
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.bilm.options import BiLMOptions
+from elmo_tasks.command_line import run_command
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.perplexity import Perplexity
-from elmo_tasks.pretraining.__main__ import main
+from elmo_tasks.pretraining.__main__ import _parser, main
 from elmo_tasks.pretraining.evaluate import load
 from elmo_tasks.pretraining.pack import read_pack
-from elmo_tasks.pretraining.settings import SIZES, Settings
+from elmo_tasks.pretraining.settings import Settings
 from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.stream import Stream
 from elmo_tasks.pretraining.train import Training
@@ -110,17 +108,14 @@ def test_training_stops_when_its_minutes_are_over_counted_over_all_calls(pack_fo
     assert training._rate() == 0
 
 
-def test_the_sizes_are_those_of_the_configuration():
-    folder = Path(__file__).parents[2] / "conf" / "bilm"
-    mini = OmegaConf.load(folder / "mini.yaml").options
-    for name, options in SIZES.items():
-        changes = OmegaConf.load(folder / f"{name}.yaml").options
-        raw = OmegaConf.to_container(OmegaConf.merge(mini, changes))
-        assert BiLMOptions.from_json(raw) == options
-
-
 def run(capsys, *arguments):
-    status = main([str(a) for a in arguments])
+    """The exit status, and what the process would have printed."""
+    status = 0
+    try:
+        run_command(main, [str(a) for a in arguments])
+    except SystemExit as ended:
+        print(ended.code, file=sys.stderr)
+        status = 1
     return status, capsys.readouterr()
 
 
@@ -143,7 +138,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     common = ["--pack", folder, "--out", tmp_path / "out", "--size", tiny_size, *tiny, "--epochs", 0.4, "--device"]
     status, sentence = run(capsys, "train", *common, "cpu", "--split-mb", 0.03, "--log-every", 20)
     assert status == 0, sentence.err
-    assert "the budget is spent" in sentence.out
+    assert "training is complete" in sentence.out
     assert max(path.stat().st_size for path in tmp_path.glob("out/**/*") if path.is_file()) <= 30_000
     assert run(capsys, "join", tmp_path / "out" / "bilm")[0] == 0
     status, sentence = run(
@@ -157,7 +152,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     assert BiLM.load(tmp_path / "again").digest == BiLM.load(tmp_path / "out" / "bilm").digest
     status, sentence = run(capsys, "train", *common, "cpu")
     assert "resumed after" in sentence.out
-    assert "the budget is spent" in sentence.out
+    assert "training is complete" in sentence.out
 
 
 @pytest.mark.parametrize(
@@ -165,7 +160,6 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
     [
         (["--rows", "0"], "--rows must be at least 1, found 0"),
         (["--dropout", "1"], "--dropout must be from 0 to below 1, found 1.0"),
-        (["--schedule", "none"], "--schedule must be one of linear, cosine, found none"),
         (["--budget-minutes", "3"], "either --epochs or --budget-minutes"),
         (["--rows", "3000"], "but a window takes 15,000"),
         (["--pack", "nowhere"], "pack.json: cannot be read"),
@@ -180,6 +174,7 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
 def test_bad_input_gives_a_one_sentence_error(flags, capsys, changes, message):
     status, sentence = run(capsys, "train", *flags, *changes)
     assert status == 1
+    assert sentence.err.startswith("error: ")
     assert message in sentence.err
     assert sentence.err.count("\n") == 1
 
@@ -188,9 +183,18 @@ def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypat
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     status, sentence = run(capsys, "train", *flags, "--precision", "bfloat16")
     assert status == 1
-    assert sentence.err.startswith("--precision bfloat16: this processor has no instructions for it, and would be many")
+    assert sentence.err.startswith("error: --precision bfloat16: this processor has no bfloat16 instructions, so")
     assert sentence.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["pack", "train", "export", "perplexity", "join"])
+def test_every_option_is_explained(command):
+    (commands,) = (action.choices for action in _parser()._actions if action.choices)
+    for action in commands[command]._actions:
+        assert action.help, action.dest
+        if action.default not in (None, False) and action.dest != "help":
+            assert "default: " in action.help, action.dest
 
 
 def test_a_training_that_has_ended_does_no_further_update(flags, capsys, tmp_path):
@@ -215,7 +219,7 @@ def test_a_signal_saves_the_state(flags, capsys, tmp_path, number):
                 yield each
 
         Stream.read = interrupted
-        sys.exit(main(["train", *map(str, flags)]))
+        run_command(main, ["train", *map(str, flags)])
 
     child = Child(begin, tmp_path / "log.txt", errors=tmp_path / "errors.txt")
     assert child.wait(60) == 128 + number
@@ -236,7 +240,7 @@ def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):
         status, sentence = run(capsys, "train", *flags)
         process.communicate()
     assert status == 1
-    assert sentence.err.startswith(f"training: this run is already being made by process {process.pid} on ")
+    assert sentence.err.startswith(f"error: training: this run is already being made by process {process.pid} on ")
     assert sentence.err.endswith("; let it end, or choose another --out\n")
     assert run(capsys, "train", *flags)[0] == 0
 
@@ -253,6 +257,15 @@ def test_a_state_of_another_training_is_refused_and_kept(flags, capsys, tmp_path
     status, sentence = run(capsys, "train", *flags)
     assert status == 1
     assert f"{damaged.name}: damaged" in sentence.err
+
+
+def test_a_state_of_a_schedule_that_there_no_longer_is_is_refused(flags, capsys, tmp_path):
+    assert run(capsys, "train", *flags)[0] == 0
+    path = tmp_path / "out" / INDEX
+    path.write_text(path.read_text().replace('"schedule": "linear"', '"schedule": "cosine"'))
+    status, sentence = run(capsys, "train", *flags)
+    assert status == 1
+    assert "the state of another training: its schedule is cosine, here it is linear" in sentence.err
 
 
 def test_a_loss_that_is_not_finite_leaves_the_last_good_state(train, tmp_path):
@@ -285,5 +298,5 @@ def test_too_little_gpu_memory_gives_a_one_sentence_error(flags, capsys, monkeyp
     status, sentence = run(capsys, "train", *flags)
     assert status == 1
     assert sentence.err == (
-        "the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
+        "error: the GPU has too little memory (CUDA out of memory); lower --rows or --samples; a saved state is kept\n"
     )

@@ -26,7 +26,7 @@ from elmo_tasks.render.series import Curve, Pair, Panel, drawable, gap, point
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.io import to_json
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.everything import PARTS
+from elmo_tasks.tables.report_sections import PARTS
 
 image = pytest.importorskip("matplotlib.image")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from elmo_tasks.errors import UserError
 from elmo_tasks.render.sections import markdown_document
 from elmo_tasks.report import main, sections
 from elmo_tasks.rows.collection import read_rows
@@ -23,30 +24,19 @@ def render(folder: Path) -> str:
     return markdown_document(sections(read_rows([folder])))
 
 
-@pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def report(*arguments: str | Path) -> None:
     """``report("rows", "--html", "x.html")``: the command line in this process."""
-
-    def run(*arguments: str | Path) -> None:
-        monkeypatch.setattr(sys, "argv", ["report", *map(str, arguments)])
-        main()
-
-    return run
+    main([*map(str, arguments)])
 
 
-Report = Callable[..., None]
-
-
-def test_tables_are_printed(
-    report: Report, make_row: MakeRow, write_rows: WriteRows, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_are_printed(make_row: MakeRow, write_rows: WriteRows, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_rows(make_row(1, 80.0))
     report(folder)
     assert capsys.readouterr() == (f"{render(folder)}\n", "")
 
 
 def test_a_document_is_renewed_and_nothing_is_printed(
-    report: Report, make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, document = write_rows(make_row(1, 80.0)), tmp_path / "README.md"
     document.write_text(f"a{BEGIN}{END}b")
@@ -56,7 +46,7 @@ def test_a_document_is_renewed_and_nothing_is_printed(
 
 
 def test_everything_is_written_where_it_was_asked_for(
-    report: Report, make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_rows(make_row(1, [80.0, 81.0]), make_row(1, [69.0, 70.0], placement="none"))
     (folder / "broken.json").write_text("{")
@@ -75,28 +65,26 @@ def test_everything_is_written_where_it_was_asked_for(
 
 @pytest.mark.parametrize("arguments", [["--html", "file/x.html"], ["--into", "README.md"], ["--figures", "file"]])
 def test_what_cannot_be_written_is_named_and_nothing_is_left(
-    report: Report, make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, arguments: list[str]
+    make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, arguments: list[str]
 ) -> None:
     folder = write_rows(make_row(1, 80.0))
     (tmp_path / "file").write_text("")
     (tmp_path / "README.md").write_text("no markers")
     *options, path = arguments
-    with pytest.raises(SystemExit, match=r"^error: .*(cannot be written|has no)"):
+    with pytest.raises(UserError, match=r"(cannot be written|has no)"):
         report(folder, *options, tmp_path / path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["README.md", "file", "rows"]
     assert (tmp_path / "README.md").read_text() == "no markers"
 
 
 def test_without_matplotlib_tables_are_printed_and_figures_name_the_extra(
-    report: Report, make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     folder = write_rows(make_row(1, [80.0, 81.0]))
     report(folder, "--latex", tmp_path / "tex")
     for option in ("--html", "--figures"):
-        with pytest.raises(
-            SystemExit, match=r"^error: figures need the extra `report`: pip install -e '\.\[report\]'$"
-        ):
+        with pytest.raises(UserError, match=r"^figures need the extra `report`: pip install -e '\.\[report\]'$"):
             report(folder, option, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

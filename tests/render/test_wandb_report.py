@@ -187,8 +187,10 @@ def test_a_dashboard_needs_entity_and_project(rows: list[Row], place: str) -> No
         save_dashboard(rows, place)
 
 
-@pytest.mark.parametrize("module", ["wandb", "wandb_workspaces.workspaces"])
-def test_without_wandb_the_extra_is_named(rows: list[Row], monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UserError, match=r"pip install -e '\.\[dashboard\]'"):
-        log_files({}, "p", name="n", n_runs=1) if module == "wandb" else dashboards(rows, "e/p")
+def test_what_is_not_installed_is_named(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(UserError, match=r"^W&B is not installed: pip install wandb$"):
+        log_files({}, "p", name="n", n_runs=1)
+    monkeypatch.setitem(sys.modules, "wandb_workspaces.workspaces", None)
+    with pytest.raises(UserError, match=r"^--dashboard needs the extra `dashboard`: pip install -e '\.\[dashboard\]'$"):
+        dashboards(rows, "e/p")

@@ -10,13 +10,13 @@ import pytest
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import STALE, sha256, write_atomically, write_bytes, write_json
 from elmo_tasks.rows.io import prepare_folder
-from elmo_tasks.rows.settings import fingerprint
+from elmo_tasks.rows.settings import short_digest
 
 
 def test_the_fingerprint_sees_values_and_nothing_else() -> None:
-    assert fingerprint({"a": 1, "b": [2, True]}) == fingerprint({"b": [2.0, True], "a": 1.0})
-    assert fingerprint({"a": 1}) != fingerprint({"a": 2})
-    assert fingerprint({"a": True}) != fingerprint({"a": 1})
+    assert short_digest({"a": 1, "b": [2, True]}) == short_digest({"b": [2.0, True], "a": 1.0})
+    assert short_digest({"a": 1}) != short_digest({"a": 2})
+    assert short_digest({"a": True}) != short_digest({"a": 1})
 
 
 def test_a_json_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:

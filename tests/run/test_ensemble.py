@@ -21,7 +21,7 @@ from elmo_tasks.render.grid import markdown
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs.ensemble import EnsembleRun, gather
-from elmo_tasks.tables.everything import PARTS
+from elmo_tasks.tables.report_sections import PARTS
 
 SEEDS = (1, 2)
 SMALL = ("trainer.max_epochs=1", "task.model.hidden=30")

@@ -23,10 +23,10 @@ from safetensors.torch import load_file
 
 from elmo_tasks import interrupts
 from elmo_tasks.cli import run as program
+from elmo_tasks.command_line import run_command
 from elmo_tasks.store import store
 from elmo_tasks.store.shards import Shards
-from elmo_tasks.tables import Column, Line, Table
-from elmo_tasks.tables.command import main as make_table
+from elmo_tasks.tables import Column, Line, Table, make_command
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
 from elmo_tasks.training.state_file import TensorsAndJson
 
@@ -177,8 +177,8 @@ def test_a_signal_to_a_table_ends_its_runs_which_save_their_state(tmp_path: Path
     """SIGTERM, then SIGINT, then to the end; its runs are processes with imports of their own."""
 
     def begin() -> None:
-        sys.argv = ["table", "--run", "-j", "2", *SMALL, f"paths.outputs={tmp_path}", f"rows={tmp_path / 'rows'}"]
-        make_table(TABLE)
+        own = [f"paths.outputs={tmp_path}", f"rows={tmp_path / 'rows'}"]
+        run_command(make_command("table", TABLE), ["--run", "-j", "2", *SMALL, *own])
 
     for number in SIGNALS:
         before = time.time()

@@ -9,7 +9,8 @@ import pytest
 from elmo_tasks.assembly import build_bilm
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.cells import Cell, find_cell
+from elmo_tasks.tables.cells import Cell
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import setting
 
 NER = "task=ner"
@@ -190,7 +191,7 @@ def test_a_failed_run_and_a_broken_file_are_no_part_of_a_cell_and_named(tmp_path
     assert cell(tmp_path).values == {1: 80.0}
     (sentence,) = rows.left_out
     assert sentence.endswith("bad.json: seed must be a valid integer, found 'one'")
-    assert rows.notes()[1] == "failed runs: 1, no part of any number"
+    assert rows.notes()[1] == "failed runs: 1 (not included in any score)"
     assert "left out: 1 of the files" in rows.notes()[2]
 
 

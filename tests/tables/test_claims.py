@@ -13,11 +13,11 @@ from elmo_tasks.tables.claims import (
     NOT_REPRODUCED,
     NOT_TRAINED,
     REPRODUCED,
-    together,
-    weigh,
+    gather_evidence,
+    overall_verdict,
 )
 from elmo_tasks.tables.claims import verdict as decide
-from elmo_tasks.tables.fill import fill
+from elmo_tasks.tables.evaluate import evaluate
 from elmo_tasks.tables.measure import Choice, Selection
 
 LOCAL = Choice(("data=local",))
@@ -33,7 +33,7 @@ def write_pairs(write: Any, elmo: list[float], baseline: list[float], *overrides
 
 
 def verdict(tmp_path: Path, part: Part = HELPS, enough: int = 3, choice: Choice = LOCAL) -> str:
-    return decide(weigh(part, Selection(read_rows([tmp_path / "rows"]), choice), enough), enough)
+    return decide(gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), choice), enough), enough)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_where_nothing_is_trained_one_run_is_enough(
     assert verdict(tmp_path, part, enough=5) == NOT_ENOUGH
     for overrides, score in zip(layers, scores, strict=True):
         write(*overrides, test=score)
-    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3)), 5)
+    found = gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), Choice(("data=local",), seeds=3)), 5)
     assert decide(found, 5) == expected
     assert [cell.seeds for cell in found.cells] == [(1,), (1,)]
 
@@ -105,7 +105,7 @@ def test_a_gain_is_compared_with_a_gain_seed_by_seed(tmp_path: Path, write: Any)
     write_pairs(write, [90.0, 93.0, 91.0], [88.0, 90.0, 90.0])  # 2, 3, 1
     small = (Score((NER, "data.fraction=0.1")), Score((NER, "data.fraction=0.1", NONE)))
     part = Part("NER", Difference(*small), Difference(ELMO, BASELINE))
-    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
+    found = gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 20.0, 2: 19.0, 3: 22.0}, {1: 2.0, 2: 3.0, 3: 1.0})
     assert decide(found, 3) == REPRODUCED
     assert len(found.cells) == 4
@@ -116,7 +116,7 @@ def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Pa
         write(NER, NONE, seed=seed, curve=[50.0, 60.0, 65.0, 70.0, 70.0])
         write(NER, seed=seed, curve=after)
     part = Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE))
-    found = weigh(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
+    found = gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
     assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
 
 
@@ -130,7 +130,7 @@ def test_nothing_is_reproduced_by_runs_that_had_not_converged(
         write(NER, NONE, seed=seed, dev=80.0, training={"converged": False})
     assert verdict(tmp_path, enough=5) == expected
     claims = Claims("c", (Claim("it helps", (HELPS,)),), seeds=5)
-    grid = fill(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid
+    grid = evaluate(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid
     assert grid.lines[0][3] == expected
     assert (", still rising" in grid.lines[0][2]) is (expected == NOT_TRAINED)
     assert any(note.startswith("still rising: ") for note in grid.notes) is (expected == NOT_TRAINED)
@@ -142,7 +142,7 @@ def test_the_number_of_comparisons_is_corrected_for(tmp_path: Path, write: Any) 
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5], "data.fraction=0.5")
     alone = Claims("c", (Claim("it helps", (HELPS,)),), seeds=4)
     many = Claims("c", (Claim("it helps", (HELPS,)), Claim("again", (HELPS,)), Claim("half", (clear,))), seeds=4)
-    found = [fill(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid for claims in (alone, many)]
+    found = [evaluate(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid for claims in (alone, many)]
     assert [grid.lines[0][3] for grid in found] == [REPRODUCED, NOT_ENOUGH]
     assert found[1].lines[2][3] == REPRODUCED  # p = 0.000287, times three
     assert "Holm 0.000861" in found[1].lines[2][2]
@@ -150,18 +150,18 @@ def test_the_number_of_comparisons_is_corrected_for(tmp_path: Path, write: Any) 
 
 
 def test_a_claim_is_reproduced_if_all_its_parts_are() -> None:
-    assert together([REPRODUCED, NOT_TRAINED, NOT_ENOUGH]) == NOT_TRAINED
-    assert together([REPRODUCED, REPRODUCED]) == REPRODUCED
-    assert together([REPRODUCED, NOT_ENOUGH]) == NOT_ENOUGH
-    assert together([REPRODUCED, NOT_ENOUGH, NOT_REPRODUCED]) == NOT_REPRODUCED
-    assert together([]) == NOT_ENOUGH
+    assert overall_verdict([REPRODUCED, NOT_TRAINED, NOT_ENOUGH]) == NOT_TRAINED
+    assert overall_verdict([REPRODUCED, REPRODUCED]) == REPRODUCED
+    assert overall_verdict([REPRODUCED, NOT_ENOUGH]) == NOT_ENOUGH
+    assert overall_verdict([REPRODUCED, NOT_ENOUGH, NOT_REPRODUCED]) == NOT_REPRODUCED
+    assert overall_verdict([]) == NOT_ENOUGH
 
 
 def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     other = Part("scale", Score((NER, "scale=paper")), ELMO)
     claims = Claims("c", (Claim("it helps", (HELPS,)), Claim("both", (HELPS, other))), seeds=3)
-    found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
+    found = evaluate(claims, read_rows([tmp_path / "rows"]), LOCAL)
     effect = "+9.83, 95 % CI +9.12 to +10.55"
     helps = (
         f"91.00 (3) against 81.17 (3): {effect} (paired t-test, t = 59.00, p = 0.000287, Holm 0.000861, n = 3 seeds)"
@@ -177,8 +177,8 @@ def test_the_list_shows_evidence_and_verdict_of_claims_and_parts(tmp_path: Path,
 def test_exceptions_of_a_claim_are_shown_and_planned_but_have_no_verdict(tmp_path: Path, write: Any) -> None:
     write_pairs(write, [90.0, 91.0, 92.0], [80.0, 81.0, 82.5])
     against = Part("the other way", BASELINE, ELMO)
-    claims = Claims("c", (Claim("it helps", (HELPS,), beside=(against,)),), seeds=3)
-    found = fill(claims, read_rows([tmp_path / "rows"]), LOCAL)
+    claims = Claims("c", (Claim("it helps", (HELPS,), not_judged=(against,)),), seeds=3)
+    found = evaluate(claims, read_rows([tmp_path / "rows"]), LOCAL)
     assert [(line[1], line[3]) for line in found.section.grid.lines] == [
         ("it helps", REPRODUCED),
         ("NER", REPRODUCED),
@@ -193,7 +193,7 @@ def test_exceptions_of_a_claim_are_shown_and_planned_but_have_no_verdict(tmp_pat
 def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_path: Path) -> None:
     claims = importlib.import_module("experiments.claims").CLAIMS
     assert len(claims.claims) == 12
-    found = fill(claims, read_rows([tmp_path / "rows"]), Choice(("data=local",), tasks=frozenset({"ner"})))
+    found = evaluate(claims, read_rows([tmp_path / "rows"]), Choice(("data=local",), tasks=frozenset({"ner"})))
     helps, free, exception = found.section.grid.lines
     assert helps[1] == "ELMo improves NER (test)"
     assert (free[0], free[3]) == ("8", NOT_ENOUGH)

@@ -14,19 +14,19 @@ from elmo_tasks.tables import (
     Claim,
     Claims,
     Column,
+    EpochsToPass,
     FineTuning,
     Gain,
     Line,
     Part,
     Quote,
-    Race,
     Score,
     Table,
     Weights,
 )
 from elmo_tasks.tables import paper as paper_module
-from elmo_tasks.tables.fill import fill
-from elmo_tasks.tables.measure import Choice, FilledTable
+from elmo_tasks.tables.evaluate import evaluate
+from elmo_tasks.tables.measure import Choice, EvaluatedTable
 from elmo_tasks.tables.paper import PAPER, value
 
 LOCAL = Choice(("data=local",))
@@ -47,8 +47,8 @@ TABLE = Table(
 )
 
 
-def filled(tmp_path: Path, declared: Any, choice: Choice = LOCAL) -> FilledTable:
-    return fill(declared, read_rows([tmp_path / "rows"]), choice)
+def evaluated(tmp_path: Path, declared: Any, choice: Choice = LOCAL) -> EvaluatedTable:
+    return evaluate(declared, read_rows([tmp_path / "rows"]), choice)
 
 
 def three_seeds(write: Any) -> None:
@@ -59,7 +59,7 @@ def three_seeds(write: Any) -> None:
 
 def test_a_line_shows_ours_the_paper_and_the_difference(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
-    found = filled(tmp_path, TABLE)
+    found = evaluated(tmp_path, TABLE)
     assert found.section.grid.header == ["", "before", "baseline", "ELMo", "increase", "error"]
     assert found.section.grid.lines == [
         [
@@ -85,7 +85,7 @@ def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: An
     three_seeds(write)
     write(NER, seed=4, dev=10.0)
     table = replace(TABLE, seeds=4)
-    found = filled(tmp_path, table).section.grid
+    found = evaluated(tmp_path, table).section.grid
     assert found.lines[0][3:] == [
         "71.00 ± 40.70 (4); paper 92.22 ± 0.1 (-21.22)",
         "+10.33 on the 3 shared seeds; paper 2.06 (+8.27)",
@@ -100,43 +100,43 @@ def test_a_gain_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: An
 def test_a_perfect_baseline_leaves_no_error_to_reduce(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, dev=100.0)
     write(NER, seed=1, dev=99.0)
-    assert filled(tmp_path, TABLE).section.grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
+    assert evaluated(tmp_path, TABLE).section.grid.lines[0][4:] == ["-1.00; paper 2.06 (-3.06)", "missing"]
 
 
-@pytest.mark.parametrize("declared", ["table", "race", "weights", "finetuning", "claims"])
+@pytest.mark.parametrize("declared", ["table", "epochs", "weights", "finetuning", "claims"])
 def test_what_was_chosen_for_all_cells_is_in_a_note(tmp_path: Path, declared: str) -> None:
     line = (Line("NER", (NER,)),)
     things = {
         "table": Table("t", line, (BASELINE, ELMO)),
-        "race": RACE,
+        "epochs": EPOCHS,
         "weights": Weights("w", line),
         "finetuning": FineTuning("f", line, "mini"),
         "claims": Claims("c", (Claim("it helps", (Part("NER", Score((NER,)), Score((NER, NONE))),)),)),
     }
     chosen = ("data=local", "data.root=bundled", "scale=cpu", "data.fraction=0.1", "trainer.max_epochs=1")
-    notes = filled(tmp_path, things[declared], Choice(chosen)).section.grid.notes
+    notes = evaluated(tmp_path, things[declared], Choice(chosen)).section.grid.notes
     assert notes[0] == "data=local, scale=cpu, bilm=mini"
     assert notes[1] == "set for all cells: data.fraction=0.1, trainer.max_epochs=1"
-    assert not any("set for all" in note for note in filled(tmp_path, things[declared]).section.grid.notes)
+    assert not any("set for all" in note for note in evaluated(tmp_path, things[declared]).section.grid.notes)
 
 
 def test_missing_rows_are_named_and_no_number_is_invented(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0)
-    (line,) = filled(tmp_path, TABLE).section.grid.lines
+    (line,) = evaluated(tmp_path, TABLE).section.grid.lines
     assert line[2:] == [
         "missing; paper 90.15",
         "90.00 (1) [a]; paper 92.22 ± 0.1 (-2.22)",
         "missing; paper 2.06",
         "missing",
     ]
-    assert "a: fewer seeds than asked for" in filled(tmp_path, TABLE).section.grid.notes
+    assert "a: fewer seeds than asked for" in evaluated(tmp_path, TABLE).section.grid.notes
 
 
 def test_settings_on_other_data_are_not_compared(tmp_path: Path, write: Any) -> None:
     three_seeds(write)
     for seed in (1, 2, 3):
         write(NER, seed=seed, dev=99.0, data={"digest": "other"})
-    grid = filled(tmp_path, TABLE).section.grid
+    grid = evaluated(tmp_path, TABLE).section.grid
     assert grid.lines[0][4:] == ["missing; paper 2.06", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different data files" in grid.notes
 
@@ -150,9 +150,9 @@ def test_word_vectors_that_have_changed_under_one_path_are_neither_averaged_nor_
     for seed in (1, 2, 3):
         write(NER, *own, "elmo.placement=none", seed=seed, dev=80.0, data={"word_vectors": digest("v1")})
         write(NER, *own, seed=seed, dev=90.0, data={"word_vectors": digest("v1")})
-    assert filled(tmp_path, table).section.grid.lines[0][-1] == "+10.00"
+    assert evaluated(tmp_path, table).section.grid.lines[0][-1] == "+10.00"
     write(NER, *own, seed=1, dev=99.0, data={"word_vectors": digest("v2")})
-    grid = filled(tmp_path, table).section.grid
+    grid = evaluated(tmp_path, table).section.grid
     assert grid.lines[0][1:] == ["80.00 ± 0.00 (3)", "99.00 (1) [af]", "missing"]
     assert "NER, ELMo against baseline: not compared: the rows are of different word vectors" in grid.notes
 
@@ -164,20 +164,20 @@ def test_settings_with_other_bilm_weights_are_compared_only_where_that_is_the_po
     three_seeds(write)
     for seed in (1, 2, 3):
         write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2)
-    assert filled(tmp_path, table).section.grid.lines[0][-1] == "+6.67"
+    assert evaluated(tmp_path, table).section.grid.lines[0][-1] == "+6.67"
     for seed in (1, 2, 3):
         write(NER, "elmo.mix=last", seed=seed, dev=80.0 + seed**2, bilm={"digest": "b2"})
-    grid = filled(tmp_path, table).section.grid
+    grid = evaluated(tmp_path, table).section.grid
     assert grid.lines[0][-1] == "missing"
     assert "NER, ELMo against last: not compared: the rows are of different biLM weights" in grid.notes
     assert any(note.startswith("NER, ELMo against baseline: +10.33") for note in grid.notes)  # which has none
-    assert filled(tmp_path, replace(table, other_bilm=True)).section.grid.lines[0][-1] == "+6.67"
+    assert evaluated(tmp_path, replace(table, other_bilm=True)).section.grid.lines[0][-1] == "+6.67"
 
 
 def test_the_split_of_a_line_overrides_that_of_the_table_and_is_in_a_note(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=90.0, test=80.0)
     lines = (Line("on dev", (NER,), split="dev"), Line("on test", (NER,)))
-    grid = filled(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).section.grid
+    grid = evaluated(tmp_path, Table("t", lines, (Column("F1"),), split="test", seeds=1)).section.grid
     assert grid.lines == [["on dev", "90.00 (1)"], ["on test", "80.00 (1)"]]
     assert "on dev: dev scores" in grid.notes
 
@@ -189,7 +189,7 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
     lines = (Line("half", (NER, "data.fraction=0.5")), Line("SST-5", ("task=sst5",)))
     table = Table("t", lines, (Column("F1"),), seeds=5)
     choice = Choice(("data=local", "data.fraction=0.1"), seeds=1, tasks=frozenset({"ner"}))
-    assert filled(tmp_path, table, choice).section.grid.lines == [["half", "70.00 (1)"]]
+    assert evaluated(tmp_path, table, choice).section.grid.lines == [["half", "70.00 (1)"]]
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
     [
         (Table("t", (Line("x", ("task=chess",)),), (ELMO,)), "task=chess: unknown choice"),
         (Table("t", (Line("x", (NER, "elmo.speed=1")),), (ELMO,)), "unknown key 'elmo.speed'"),
-        (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "no column 'nothing' of scores"),
-        (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "no column 'a' of scores"),
+        (Table("t", (Line("x", (NER,)),), (ELMO, Gain("g", "ELMo", "nothing"))), "unknown column 'nothing' of scores"),
+        (Table("t", (Line("x", (NER,)),), (ELMO,), compare=(("a", "ELMo"),)), "unknown column 'a' of scores"),
         (Table("t", (Line("x", (NER,)),) * 2, (ELMO,)), "two lines have one label"),
         (Table("t", (Line("x", (NER,), "chess"),), (ELMO,), paper="table_1_test"), "no value under table_1_test.chess"),
         (Table("t", (Line("x", (NER,), x=1),), (ELMO,), axis="length"), "axis='length' is not one of share, epoch"),
@@ -207,7 +207,7 @@ def test_the_command_line_chooses_seeds_and_tasks_and_the_declaration_wins_over_
 )
 def test_a_declaration_that_asks_for_what_is_not_there_is_refused(tmp_path: Path, table: Table, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        filled(tmp_path, table)
+        evaluated(tmp_path, table)
 
 
 def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_path: Path, write: Any) -> None:
@@ -215,7 +215,7 @@ def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_p
     for fraction, scores in ((0.1, (10.0, 20.0)), (1.0, (80.0, 84.0))):
         for seed, score in enumerate(scores, start=1):
             write(NER, f"data.fraction={fraction:g}", seed=seed, dev=score)
-    found = filled(tmp_path, Table("t", lines, (BASELINE, ELMO), axis="share"))
+    found = evaluated(tmp_path, Table("t", lines, (BASELINE, ELMO), axis="share"))
     assert found.section.axis == "share"
     (panel,) = found.section.panels
     assert (panel.title, panel.metric) == ("NER", "f1")
@@ -229,7 +229,7 @@ def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_p
     assert math.isnan(missing.sd)
 
 
-RACE = Race("A race", (Line("NER", (NER,)),), baseline=BASELINE, elmo=ELMO, seeds=3)
+EPOCHS = EpochsToPass("Epochs", (Line("NER", (NER,)),), baseline=BASELINE, elmo=ELMO, seeds=3)
 
 
 def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, write: Any) -> None:
@@ -240,7 +240,7 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
     ):
         write(NER, NONE, seed=seed, dev=75.0, curve=before)
         write(NER, seed=seed, dev=75.0, curve=after)
-    found = filled(tmp_path, RACE)
+    found = evaluated(tmp_path, EPOCHS)
     assert found.section.grid.lines == [["NER", "2.7 ± 1.2", "2.0 ± 1.4", "12.5 ± 88.4 %", "2 of 3 passed"]]
     (panel,) = found.section.panels
     assert (found.section.axis, panel.title) == ("epoch", "NER")
@@ -254,7 +254,7 @@ def test_a_race_of_runs_that_had_not_converged_says_so(tmp_path: Path, write: An
     for seed in (1, 2, 3):
         write(NER, NONE, seed=seed, curve=[50.0, 60.0], training={"converged": False})
         write(NER, seed=seed, curve=[70.0])
-    grid = filled(tmp_path, RACE).section.grid
+    grid = evaluated(tmp_path, EPOCHS).section.grid
     assert grid.lines[0][-1] == "3 of 3 passed, still rising"
     assert any(note.startswith("still rising: more than one run of five") for note in grid.notes)
 
@@ -263,7 +263,7 @@ def test_a_cell_that_is_still_rising_is_marked_in_a_table(tmp_path: Path, write:
     three_seeds(write)
     for seed in (1, 2):
         write(NER, NONE, seed=seed, dev=80.0 + seed, training={"converged": False}, created="2027-01-01T00:00:00+00:00")
-    found = filled(tmp_path, replace(TABLE, chart=True)).section
+    found = evaluated(tmp_path, replace(TABLE, chart=True)).section
     assert found.grid.lines[0][2].startswith("81.67 ± 0.58 (3), still rising [e]; paper 90.15")
     assert "still rising" not in found.grid.lines[0][3]
     assert [pair.rising for pair in found.pairs] == [True]
@@ -274,7 +274,7 @@ def test_a_cell_that_is_still_rising_is_marked_in_a_table(tmp_path: Path, write:
 def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, curve=[60.0, 50.0])
     write(NER, seed=1, curve=[50.0])
-    grid = filled(tmp_path, RACE).section.grid
+    grid = evaluated(tmp_path, EPOCHS).section.grid
     assert grid.lines == [["NER", "1.0", "never", "never", "0 of 1 passed [a]"]]
     assert "a: fewer seeds than asked for" in grid.notes
 
@@ -282,7 +282,7 @@ def test_a_race_that_nobody_wins_is_never_passed(tmp_path: Path, write: Any) -> 
 def test_there_is_no_race_between_rows_of_different_data(tmp_path: Path, write: Any) -> None:
     write(NER, NONE, seed=1, curve=[50.0, 60.0])
     write(NER, seed=1, curve=[70.0, 80.0], data={"digest": "other"})
-    assert filled(tmp_path, RACE).section.grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
+    assert evaluated(tmp_path, EPOCHS).section.grid.lines == [["NER", "missing", "missing", "missing", "0 [a]"]]
 
 
 def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, write: Any) -> None:
@@ -290,10 +290,10 @@ def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, 
     for seed, s, gamma in ((1, [0.1, 0.8, 0.1], 1.0), (2, [0.3, 0.6, 0.5], 3.0)):
         weights = {"input": {"s": s, "gamma": gamma}}
         write(NER, seed=seed, commit=f"{seed}", elmo={"weights": weights})
-    found = filled(tmp_path, declared)
+    found = evaluated(tmp_path, declared)
     assert found.section.grid.lines == [["NER", "input", "2 [ab]", "0.200 //", "0.700 ::", "0.300 //", "2.000"]]
     assert found.section.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
-    missing = filled(tmp_path, declared, Choice(("data=sample",)))
+    missing = evaluated(tmp_path, declared, Choice(("data=sample",)))
     assert missing.section.grid.lines == [["NER", "missing", "0", "", "", "", ""]]
 
 
@@ -330,7 +330,7 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
     file = tmp_path / "paper.yaml"
     file.write_text("t:\n  ner:\n    elmo: {v: 92, verified: false, source: [x]}\n")
     monkeypatch.setattr(paper_module, "PAPER", file)
-    grid = filled(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).section.grid
+    grid = evaluated(tmp_path, Table("t", (Line("NER", (NER,), "ner"),), (ELMO,), paper="t")).section.grid
     assert grid.lines == [["NER", "missing; paper 92?"]]
     assert "?: a value of the paper that no consulted copy showed" in grid.notes
 
@@ -344,10 +344,10 @@ def test_a_value_that_nobody_has_seen_in_the_paper_is_marked(tmp_path: Path, mon
 )
 def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name: str, n_cells: int) -> None:
     module = importlib.import_module(f"experiments.{name}")
-    declared = [thing for thing in vars(module).values() if isinstance(thing, Table | Race | Weights)]
+    declared = [thing for thing in vars(module).values() if isinstance(thing, Table | EpochsToPass | Weights)]
     assert declared
     choice = Choice(("data=local",), tasks=frozenset({"ner"}))
-    cells = [cell for thing in declared for cell in filled(tmp_path, thing, choice).cells]
+    cells = [cell for thing in declared for cell in evaluated(tmp_path, thing, choice).cells]
     assert len(cells) == n_cells
     assert all(cell.missing for cell in cells)
 
@@ -355,8 +355,8 @@ def test_every_declaration_of_the_repository_can_be_filled(tmp_path: Path, name:
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure1"])
 def test_tables_with_srl_say_that_the_paper_s_is_ontonotes(tmp_path: Path, name: str) -> None:
     module = importlib.import_module(f"experiments.{name}")
-    for declared in [thing for thing in vars(module).values() if isinstance(thing, Table | Race)]:
-        notes = filled(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).section.grid.notes
+    for declared in [thing for thing in vars(module).values() if isinstance(thing, Table | EpochsToPass)]:
+        notes = evaluated(tmp_path, declared, Choice(("data=local",), tasks=frozenset({"srl"}))).section.grid.notes
         assert any("OntoNotes; another corpus at data.root is not to be compared" in note for note in notes)
 
 
@@ -364,7 +364,7 @@ def test_the_number_of_training_items_is_shown_beside_the_paper_s(tmp_path: Path
     for task in ("snli", "squad", "coref", "ner"):
         write(f"task={task}", seed=1)
     lines = tuple(Line(task, (f"task={task}",)) for task in ("snli", "squad", "coref", "ner"))
-    notes = filled(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).section.grid.notes
+    notes = evaluated(tmp_path, Table("t", lines, (Column("ELMo"),), seeds=1)).section.grid.notes
     found = [note.partition(";")[0] for note in notes if "training items" in note]
     papers = (" (the paper 550,000)", " (the paper 87,599)", " (the paper 2,802)", "")
     assert found == [f"{line.label}: 10 training items{paper}" for line, paper in zip(lines, papers, strict=True)]

@@ -10,8 +10,8 @@ from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import FineTuning, Line
 from elmo_tasks.tables.command import execute, read_request
-from elmo_tasks.tables.fill import fill
-from elmo_tasks.tables.measure import Choice, FilledTable
+from elmo_tasks.tables.evaluate import evaluate
+from elmo_tasks.tables.measure import Choice, EvaluatedTable
 
 NER = "task=ner"
 TABLE = FineTuning("t", (Line("NER", (NER,), "ner"),), "mini", paper="table_7_bilm_perplexity_dev", seeds=2)
@@ -19,8 +19,8 @@ TUNED = (NER, "bilm.name=mini_ner", "bilm.path=runs/lm/bilm")
 LM = ("task=lm", "task.lm.text=ner", "task.lm.init=mini")
 
 
-def filled(tmp_path: Path) -> FilledTable:
-    return fill(TABLE, read_rows([tmp_path / "rows"]), Choice(("data=local",)))
+def evaluated(tmp_path: Path) -> EvaluatedTable:
+    return evaluate(TABLE, read_rows([tmp_path / "rows"]), Choice(("data=local",)))
 
 
 def missing(tmp_path: Path, capsys: Any) -> list[str]:
@@ -47,7 +47,7 @@ def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) 
     write_tuned(write)
     write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0))
-    grid = filled(tmp_path).section.grid
+    grid = evaluated(tmp_path).section.grid
     assert grid.header[1:] == ["perplexity before", "perplexity after", "score before", "score after", "increase"]
     assert grid.lines == [
         ["NER", "120.5; paper 103.2", "60.0; paper 46.3", "81.00 ± 1.41 (2)", "83.50 ± 0.71 (2)", "+2.50"]
@@ -60,7 +60,7 @@ def test_the_increase_is_that_of_the_seeds_that_are_compared(tmp_path: Path, wri
     write_task(write, NER, digest=mini(), scores=(80.0, 82.0, 81.0, 10.0))
     write_task(write, *TUNED, digest="tuned", scores=(83.0, 84.0, 86.0))
     table = replace(TABLE, seeds=4)
-    grid = fill(table, read_rows([tmp_path / "rows"]), Choice(("data=local",))).section.grid
+    grid = evaluate(table, read_rows([tmp_path / "rows"]), Choice(("data=local",))).section.grid
     assert grid.lines[0][-1] == "+3.33 on the 3 shared seeds"
     assert any("on the 3 shared seeds (paired" in note for note in grid.notes)
 
@@ -68,7 +68,7 @@ def test_the_increase_is_that_of_the_seeds_that_are_compared(tmp_path: Path, wri
 def test_scores_of_a_bilm_that_was_fine_tuned_another_time_do_not_count(tmp_path: Path, write: Any) -> None:
     write_task(write, *TUNED, digest="earlier", scores=(83.0, 84.0))
     write_tuned(write)
-    assert filled(tmp_path).section.grid.lines[0][4:] == ["missing [f]", "missing"]
+    assert evaluated(tmp_path).section.grid.lines[0][4:] == ["missing [f]", "missing"]
 
 
 def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
@@ -78,12 +78,12 @@ def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
     write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
     (tmp_path / "runs" / "lm" / "bilm").mkdir(parents=True)
     assert f"{' '.join(LM)} seed=1" in missing(tmp_path, capsys)
-    assert filled(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
+    assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
 
 
 def test_no_number_is_invented_where_there_is_no_row(tmp_path: Path) -> None:
     paper = ["missing; paper 103.2", "missing; paper 46.3"]
-    assert filled(tmp_path).section.grid.lines == [["NER", *paper, "missing", "missing", "missing"]]
+    assert evaluated(tmp_path).section.grid.lines == [["NER", *paper, "missing", "missing", "missing"]]
 
 
 def test_the_task_with_the_new_bilm_is_asked_for_once_it_is_here(

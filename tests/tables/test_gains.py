@@ -1,6 +1,5 @@
 """What ELMo brings to each task, and the first page's table and chart of it."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.gains import HEADER, fill_gains
+from elmo_tasks.tables.gains import HEADER, evaluate_gains
 from experiments import readme
 
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -22,7 +21,7 @@ def test_the_setting_nearest_to_the_defaults_is_compared_with_its_baseline(tmp_p
         write(NER, "data.fraction=0.5", seed=seed, dev=1.0, test=98.0)
         write(NER, "bilm=small", seed=seed, dev=1.0, test=96.0)
         write(NER, "trainer.max_epochs=3", NONE, seed=seed, dev=1.0, test=97.0)
-    found = fill_gains(read_rows([tmp_path / "rows"]))
+    found = evaluate_gains(read_rows([tmp_path / "rows"]))
     (line,) = found.grid.lines
     assert dict(zip(HEADER[4:], line[4:], strict=True)) == {
         "split": "test",
@@ -46,7 +45,7 @@ def test_unequal_numbers_of_seeds_stand_in_the_order_of_the_columns(tmp_path: Pa
         write(NER, NONE, seed=seed, dev=80.0 + seed)
     for seed in (1, 2):
         write(NER, seed=seed, dev=90.0)
-    (line,) = fill_gains(read_rows([tmp_path / "rows"])).grid.lines
+    (line,) = evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines
     assert dict(zip(HEADER, line, strict=False))["seeds"] == "3 and 2"  # the baseline's first
 
 
@@ -55,7 +54,7 @@ def test_a_gain_on_shared_seeds_is_explained_where_a_side_has_more(tmp_path: Pat
         write(NER, NONE, seed=seed, dev=70.0 + seed)
     for seed in (3, 4, 5):
         write(NER, seed=seed, dev=76.0 + seed)
-    found = fill_gains(read_rows([tmp_path / "rows"]))
+    found = evaluate_gains(read_rows([tmp_path / "rows"]))
     grid, (pair,) = found.grid, found.pairs
     shown = dict(zip(HEADER, grid.lines[0], strict=True))
     assert f"{pair.gain:+.2f}" == shown["gain"]
@@ -78,7 +77,7 @@ def test_of_other_weights_or_data_files_the_newest_rows_count(
         for seed in (1, 2, 3):
             write(NER, NONE, seed=seed, dev=80.0 + seed, **(digest if changed == "data" else {}))
             write(NER, seed=seed, dev=80.0 + gain + seed, **digest)
-    grid = fill_gains(read_rows([tmp_path / "rows"])).grid
+    grid = evaluate_gains(read_rows([tmp_path / "rows"])).grid
     (line,) = grid.lines
     assert dict(zip(HEADER, line, strict=True))["gain"] == "+10.00"
     assert grid.notes == ["ner: older rows of other data files, vectors or weights are left out"]
@@ -90,7 +89,7 @@ def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_a
     for seed in (1, 2):
         write(NER, NONE, seed=seed, dev=70.0 + seed, training={"converged": False})
         write(NER, seed=seed, dev=80.0, test=90.0)
-    found = fill_gains(read_rows([tmp_path / "rows"]))
+    found = evaluate_gains(read_rows([tmp_path / "rows"]))
     assert found.grid.lines[0][4] == "dev"
     assert found.grid.lines[0][-4:] == ["+8.50", "-", "-", "still rising"]  # two seeds are too few for a test
     assert found.grid.notes[0].startswith("still rising: ")
@@ -99,33 +98,30 @@ def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_a
 
 def test_without_a_baseline_there_is_no_gain(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1)
-    assert fill_gains(read_rows([tmp_path / "rows"])).grid.lines == []
+    assert evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines == []
 
 
 def test_a_data_set_can_be_chosen(tmp_path: Path, write: Any) -> None:
     for overrides in ((NER,), (NER, NONE)):
         write(*overrides, seed=1)
-    assert len(fill_gains(read_rows([tmp_path / "rows"]), data="local").pairs) == 1
-    assert fill_gains(read_rows([tmp_path / "rows"]), data="sample").pairs == ()
+    assert len(evaluate_gains(read_rows([tmp_path / "rows"]), data="local").pairs) == 1
+    assert evaluate_gains(read_rows([tmp_path / "rows"]), data="sample").pairs == ()
 
 
 def test_the_first_page_s_table_and_chart_come_from_the_committed_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
     document, chart = tmp_path / "README.md", tmp_path / "gains.svg"
     document.write_text("a <!-- gains: begin --> old <!-- gains: end --> b")
-    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document), "--figure", str(chart)])
-    readme.main()
+    readme.main(["--into", str(document), "--figure", str(chart)])
     assert document.read_text() == f"a <!-- gains: begin -->\n\n{readme.table()}\n\n<!-- gains: end --> b"
     assert chart.read_text("utf-8") == readme.figure()
     tasks = [line.split(" | ")[0].removeprefix("| ") for line in readme.table().splitlines()[2:] if line[:1] == "|"]
     assert len(tasks) == len(set(tasks)) >= 6
     assert all(f">{task}</text>" in chart.read_text("utf-8") for task in tasks)
-    monkeypatch.setattr(sys, "argv", ["readme"])
-    readme.main()
+    readme.main([])
     assert capsys.readouterr().out == f"{readme.table()}\n"
     document.write_text("no markers")
-    monkeypatch.setattr(sys, "argv", ["readme", "--into", str(document)])
     with pytest.raises(UserError, match="gains: begin"):
-        readme.main()
+        readme.main(["--into", str(document)])

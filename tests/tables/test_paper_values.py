@@ -147,8 +147,8 @@ CLAIMED = [
 def test_the_sides_of_every_claim_are_the_paper_s() -> None:
     found = [f"{_side(part.high)} > {_side(part.low)}" for claim in claims.CLAIMS.claims for part in claim.parts]
     assert found == CLAIMED
-    beside: list[Claim] = [claim for claim in claims.CLAIMS.claims if claim.beside]
-    assert [_side(part.low) for claim in beside for part in claim.beside] == ["ner lambda=1 dev"]
+    not_judged: list[Claim] = [claim for claim in claims.CLAIMS.claims if claim.not_judged]
+    assert [_side(part.low) for claim in not_judged for part in claim.not_judged] == ["ner lambda=1 dev"]
 
 
 def _side(quantity: Any) -> str:

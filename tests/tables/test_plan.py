@@ -16,8 +16,8 @@ from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import Column, Line, Table, command, jobs
-from elmo_tasks.tables.cells import find_cell
 from elmo_tasks.tables.command import execute, read_request
+from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.jobs import run_jobs
 from elmo_tasks.tables.plan import Job, plan
 from elmo_tasks.tables.settings import setting
@@ -163,7 +163,7 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
         (["elmo.speed=1"], "unknown key 'elmo.speed'"),
         (["seeds=0"], "seeds must be a whole number of at least 1, found 0"),
         (["seeds=x"], "seeds must be a whole number of at least 1, found x"),
-        (["tasks=ner,chess"], "no task 'chess'; there are coref, lm, ner"),
+        (["tasks=ner,chess"], "unknown task 'chess'; expected one of coref, lm, ner"),
         (["seed=1"], "seed=1: a table sets seed itself"),
         (["task=ner"], "task=ner: a table sets task itself"),
         (["results.dir=x"], "a table sets results.dir itself"),
@@ -355,11 +355,11 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
 
 
 def _filled(folder: Path) -> list[Any]:
-    from elmo_tasks.tables.fill import fill
+    from elmo_tasks.tables.evaluate import evaluate
     from elmo_tasks.tables.measure import Choice
 
     table = Table("t", (Line("NER", (NER,)),), (Column("ELMo"),), seeds=3)
-    return [fill(table, read_rows([folder / "rows"]), Choice(("data=local",)))]
+    return [evaluate(table, read_rows([folder / "rows"]), Choice(("data=local",)))]
 
 
 @pytest.mark.slow

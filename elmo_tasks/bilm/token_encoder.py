@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.bilm.convolution import character_maxima, fills_sizes_up
+from elmo_tasks.bilm.convolution import character_maxima, pads_to_fixed_sizes
 from elmo_tasks.nn.characters import N_CHARACTERS, PADDING, character_id_table
 from elmo_tasks.nn.linear import Linear
 
@@ -71,8 +71,8 @@ class TokenEncoder(nn.Module):
             float ``[W, P]``.
         """
         n_words = len(char_ids)
-        if fills_sizes_up(self.characters):
-            char_ids = _filled_up(char_ids)
+        if pads_to_fixed_sizes(self.characters):
+            char_ids = _padded_to_fixed_size(char_ids)
         lengths = (char_ids != PADDING).sum(dim=1)
         order = lengths.argsort()
         widths = (lengths[order] + self.max_width).clamp(max=char_ids.shape[1]).tolist()
@@ -109,7 +109,7 @@ class TokenEncoder(nn.Module):
         return out
 
 
-def _filled_up(char_ids: Tensor) -> Tensor:
+def _padded_to_fixed_size(char_ids: Tensor) -> Tensor:
     """With empty words, to one of 16 sizes between two powers of two, which many batches share: see convolution.py."""
     power_of_two = 1 << len(char_ids).bit_length()  # the next one
     unit = max(1, power_of_two // 32)

@@ -10,7 +10,7 @@ from elmo_tasks.errors import UserError
 POLICIES = ("reset", "carry", "warm")
 
 
-class Memory:
+class CarriedStates:
     """The LSTM states that a biLM keeps between calls.
 
     Attributes:
@@ -22,8 +22,8 @@ class Memory:
         self.warm: list[State] | None = None
         self.carried: list[State] | None = None
 
-    def fill_in(self, zeros: list[State], policy: str) -> list[State]:
-        """Fill in the initial states of a call's rows, by LSTM layer.
+    def initial(self, zeros: list[State], policy: str) -> list[State]:
+        """The initial states of a call's rows, by LSTM layer.
 
         Args:
             zeros: a state of zeros for each LSTM layer; changed in place.
@@ -35,9 +35,9 @@ class Memory:
         if policy not in POLICIES:
             raise UserError(f"bilm.state must be one of {', '.join(POLICIES)}, found {policy!r}")
         if policy == "warm":
-            self._fill_with_warm(zeros)
+            self._start_from_warm(zeros)
         elif policy == "carry":
-            self._fill_with_carried(zeros)
+            self._start_from_carried(zeros)
         return zeros
 
     def remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
@@ -51,14 +51,14 @@ class Memory:
         """Make the carried state the fixed state of ``warm``."""
         self.warm, self.carried = self.carried, None
 
-    def _fill_with_warm(self, states: list[State]) -> None:
+    def _start_from_warm(self, states: list[State]) -> None:
         if self.warm is None:
             raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
         for state, warm in zip(states, self.warm, strict=True):
             for part, fixed in zip(state, warm, strict=True):
                 part.copy_(fixed[:, :1].expand_as(part))
 
-    def _fill_with_carried(self, states: list[State]) -> None:
+    def _start_from_carried(self, states: list[State]) -> None:
         for k, carried in enumerate(self.carried or ()):
             for part, kept in zip(states[k], carried, strict=True):
                 n = min(part.shape[1], kept.shape[1])

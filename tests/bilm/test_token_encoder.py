@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-import elmo_tasks.bilm.encoder as encoder_module
-from elmo_tasks.bilm.encoder import TokenEncoder
+import elmo_tasks.bilm.token_encoder as encoder_module
+from elmo_tasks.bilm.token_encoder import TokenEncoder
 
 FILTERS = [(1, 4), (2, 8), (5, 6)]
 N_FILTERS = 18

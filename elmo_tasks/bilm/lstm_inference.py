@@ -16,7 +16,7 @@ from elmo_tasks.nn.linear import linear, product_and_sum_with, product_with
 from elmo_tasks.nn.packing import step_ranges
 
 
-def read(
+def run_direction(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,

@@ -14,7 +14,7 @@ from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, groups, inputs, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
 from elmo_tasks.tables.curves import mean_curve
-from elmo_tasks.tables.gains import fill_gains
+from elmo_tasks.tables.gains import evaluate_gains
 from elmo_tasks.tables.panels import keys_text, panels, trained_groups
 from elmo_tasks.tables.settings import other_keys
 from elmo_tasks.tables.weights import layer_weights
@@ -124,7 +124,7 @@ def epochs(rows: Rows) -> Section:
 
 
 PARTS: dict[str, Callable[[Rows], Section]] = {
-    "gains": fill_gains,
+    "gains": evaluate_gains,
     "scores": scores,
     "shares": shares,
     "lambdas": lambdas,

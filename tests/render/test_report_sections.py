@@ -7,7 +7,7 @@ import pytest
 
 from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.everything import PARTS
+from elmo_tasks.tables.report_sections import PARTS
 
 MakeRow = Callable[..., Row]
 Collect = Callable[..., Rows]

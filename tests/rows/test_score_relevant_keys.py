@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.rows.settings import WITHOUT_EFFECT, fingerprint, flat, scientific
+from elmo_tasks.rows.settings import WITHOUT_EFFECT, flat, score_relevant, short_digest
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "snli", "files": {"train": "a"}, "hub": {"id": "x"}, "model": {"hidden": 3}},
@@ -32,7 +32,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", [*(p for p in WITHOUT_EFFECT if p.split(".")[1] in CONFIG[p.split(".")[0]]), "seed"])
 def test_what_cannot_change_a_score_is_left_out(path: str) -> None:
-    assert scientific(changed(path, "other"), "supervised") == scientific(CONFIG, "supervised")
+    assert score_relevant(changed(path, "other"), "supervised") == score_relevant(CONFIG, "supervised")
 
 
 @pytest.mark.parametrize(
@@ -51,30 +51,30 @@ def test_what_cannot_change_a_score_is_left_out(path: str) -> None:
     ],
 )
 def test_everything_else_keeps_runs_apart(path: str) -> None:
-    assert scientific(changed(path, 7), "supervised") != scientific(CONFIG, "supervised")
+    assert score_relevant(changed(path, 7), "supervised") != score_relevant(CONFIG, "supervised")
 
 
 def test_what_the_store_keeps_counts_where_it_changes_the_layers() -> None:
     """From a token layer that was rounded to 16 bits the LSTMs compute other layers than from the exact one."""
     stores = [{"keep": keep, "dtype": dtype} for keep in ("layers", "tokens") for dtype in ("float16", "float32")]
-    settings = [scientific(changed("bilm.store", store), "supervised") for store in stores]
+    settings = [score_relevant(changed("bilm.store", store), "supervised") for store in stores]
     assert settings[1] == settings[3]
-    assert len({fingerprint(one) for one in settings}) == 3
-    assert settings[0] == scientific(CONFIG, "supervised")  # the default has the name that it always had
+    assert len({short_digest(one) for one in settings}) == 3
+    assert settings[0] == score_relevant(CONFIG, "supervised")  # the default has the name that it always had
 
 
 def test_a_baseline_has_no_bilm_and_no_lambda() -> None:
     baseline = changed("elmo.placement", "none")
     other = copy.deepcopy(baseline)
     other["elmo"]["lambda"], other["bilm"]["name"] = 1, "original"
-    assert scientific(baseline, "supervised") == scientific(other, "supervised")
-    assert scientific(baseline, "supervised") != scientific(CONFIG, "supervised")
+    assert score_relevant(baseline, "supervised") == score_relevant(other, "supervised")
+    assert score_relevant(baseline, "supervised") != score_relevant(CONFIG, "supervised")
 
 
 def test_a_probe_reads_no_word_vectors_and_no_trainer() -> None:
-    assert scientific(changed("words.name", "x"), "sense_probe") == scientific(CONFIG, "sense_probe")
-    assert "trainer" not in scientific(CONFIG, "sense_probe")
-    assert "elmo" not in scientific(CONFIG, "language_model")
+    assert score_relevant(changed("words.name", "x"), "sense_probe") == score_relevant(CONFIG, "sense_probe")
+    assert "trainer" not in score_relevant(CONFIG, "sense_probe")
+    assert "elmo" not in score_relevant(CONFIG, "language_model")
 
 
 def test_a_nested_mapping_by_dotted_key() -> None:

@@ -13,7 +13,7 @@ from elmo_tasks.nn.linear import affine_maps_with, products_with, weight_gradien
 from elmo_tasks.nn.packing import step_ranges
 
 
-class Recurrence(torch.autograd.Function):
+class LSTMFunction(torch.autograd.Function):
     """A projected LSTM over packed sequences (``bilm/lstm.py`` says how they are packed).
 
     Autograd would record about fifteen small operations a step; here a step is two products and a few elementwise

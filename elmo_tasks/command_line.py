@@ -1,0 +1,41 @@
+"""How every command starts and ends: signals, errors that a user can fix, closed pipes, the exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from elmo_tasks import interrupts
+from elmo_tasks.errors import UserError, end_quietly
+
+Command = Callable[[list[str]], int | None]
+"""Takes the arguments and returns the exit status; None is 0."""
+
+
+def run_command(command: Command, arguments: Sequence[str] | None = None) -> None:
+    """Run a command; an error that a user can fix ends the process with one sentence and status 1.
+
+    Args:
+        command: what is run.
+        arguments: of the command; None for those of this process.
+    """
+    interrupts.install()
+    try:
+        status = command([*(sys.argv[1:] if arguments is None else arguments)])
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
+        end_quietly()
+        return
+    except UserError as error:
+        fail(error)
+    except OSError as error:
+        if error.filename is None:  # about no file that could be named: a mistake of the program
+            raise
+        fail(UserError(f"{error.filename}: {error.strerror}"))
+    if status:
+        sys.exit(status)
+
+
+def fail(error: UserError) -> NoReturn:
+    """End the process with the sentence of an error, and status 1."""
+    sys.exit(f"error: {error}")

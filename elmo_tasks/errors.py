@@ -92,6 +92,9 @@ def hydra_sentence(error: BaseException) -> str:
     options = getattr(error, "options", None)
     missing = getattr(error, "missing_cfg_file", None)
     if options and missing:
+        group, _, path = str(missing).partition("//")
+        if path:  # an absolute one
+            return f"{group}=/{path}: not a choice of {group}; a path of your own is {group}.path=/{path}"
         group, _, name = str(missing).rpartition("/")
         return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}"
     override = getattr(error, "override", None)

@@ -104,8 +104,8 @@ def line_figure(panels: Sequence[Panel], axis: str) -> Figure | None:
     figure = Figure(figsize=(3.4 * across, (2.9 + 0.16 * longest_legend) * lines), layout="constrained")
     grid = figure.subplots(lines, across, squeeze=False).flatten()
     for axes, panel in zip(grid, panels, strict=False):
-        for curve, dashes in zip(panel.curves, _dashes(panel.curves), strict=True):
-            _line(axes, curve, dashes, with_band=len(panel.curves) <= MOST_BANDS)
+        for curve, look in zip(panel.curves, _looks(panel.curves), strict=True):
+            _line(axes, curve, look, with_band=len(panel.curves) <= MOST_BANDS)
         axes.set_title("\n".join(textwrap.wrap(short(panel.title), CHARACTERS)))
         axes.set_xlabel(x_label)
         axes.set_ylabel(f"dev {panel.metric}")
@@ -141,13 +141,12 @@ def _legend_shape(panel: Panel) -> tuple[int, int]:
     return columns, math.ceil(len(panel.curves) / columns)
 
 
-def _line(axes: Axes, curve: Curve, dashes: str, *, with_band: bool) -> None:
+def _line(axes: Axes, curve: Curve, look: dict[str, str], *, with_band: bool) -> None:
     x = [p.x for p in curve.points]
     mean = [p.mean for p in curve.points]
     colour = COLOUR[curve.placement]
-    axes.plot(
-        x, mean, color=colour, linestyle=dashes, marker=MARKER[curve.placement], markersize=3.5, label=short(curve.name)
-    )
+    marker = MARKER[curve.placement]
+    axes.plot(x, mean, color=colour, marker=marker, markersize=3.5, label=short(curve.name), **look)  # type: ignore[arg-type]
     if with_band and any(p.n > 1 for p in curve.points):
         below = [p.mean - p.sd for p in curve.points]
         above = [p.mean + p.sd for p in curve.points]
@@ -163,11 +162,12 @@ def isolated(points: list[Point]) -> list[Point]:
     return [p for p, is_alone in zip(points, alone, strict=True) if is_alone and p.n > 1]
 
 
-def _dashes(curves: list[Curve]) -> list[str]:
-    """Another kind of line for each further curve of a placement."""
+def _looks(curves: list[Curve]) -> list[dict[str, str]]:
+    """Another kind of line for each further curve of a placement; after these, hollow points."""
     placements = [curve.placement for curve in curves]
     earlier = [placements[:i].count(placement) for i, placement in enumerate(placements)]
-    return [DASHES[n % len(DASHES)] for n in earlier]
+    hollow = {"markerfacecolor": "white"}
+    return [{"linestyle": DASHES[n % len(DASHES)], **(hollow if n >= len(DASHES) else {})} for n in earlier]
 
 
 def short(name: str) -> str:

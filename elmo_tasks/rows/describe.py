@@ -33,7 +33,10 @@ def items(row: Row) -> str:
 
 
 def elmo(row: Row) -> str:
-    """How ELMo is used: ``none``, or placement, mix, lambda, and a biLM other than mini; ``-`` for a language model."""
+    """How ELMo is used: ``none``, or placement, mix, lambda, and the biLM; ``-`` for a language model.
+
+    The bundled mini is not named. Weights of one's own have four digits of their digest beside the name.
+    """
     if row.elmo is None:
         return "-"
     if row.elmo.placement == "none":
@@ -41,9 +44,16 @@ def elmo(row: Row) -> str:
     text = f"{row.elmo.placement}, {row.elmo.mix}"
     if row.elmo.mix == "scalar":
         text += f", lambda {row.config['elmo']['lambda']:g}"
-    if row.bilm is not None and row.bilm.name != "mini":
+    if row.bilm is not None and has_own_weights(row):
+        text += f", {row.bilm.name} {row.bilm.digest[:4]}"
+    elif row.bilm is not None and row.bilm.name != "mini":
         text += f", {row.bilm.name}"
     return text + _members(row)
+
+
+def has_own_weights(row: Row) -> bool:
+    """Whether the biLM was read from a place of the user's, be it under the name of a bundled one."""
+    return row.bilm is not None and row.config["bilm"].get("path") is not None
 
 
 def _members(row: Row) -> str:

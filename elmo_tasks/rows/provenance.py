@@ -11,6 +11,7 @@ from typing import Any
 
 from elmo_tasks.rows.parts import Code
 
+_OWN_FOLDERS = ("elmo_tasks", "conf", "experiments")
 _PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")
 
 
@@ -21,9 +22,17 @@ def provenance() -> dict[str, Any]:
 
 @functools.cache
 def current_code() -> Code:
-    """The code of this process, as it was when this was first called."""
-    status = _git("status", "--porcelain", "--untracked-files=no")
-    return Code(commit=_git("rev-parse", "HEAD"), dirty=None if status is None else bool(status))
+    """The code of this process, as it was when this was first called.
+
+    A package that was installed, be it within the working tree of another project, has no commit. New files of the
+    package, the configuration or the declarations count as changes, as they can be part of what was run.
+    """
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return Code(commit=None, dirty=None)
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *(f":/{folder}" for folder in _OWN_FOLDERS))
+    own = [name for name in (new or "").splitlines() if not name.endswith(".json")]  # rows are no code
+    return Code(commit=_git("rev-parse", "HEAD"), dirty=None if changed is None else bool(changed or own))
 
 
 def _git(*arguments: str) -> str | None:

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass, replace
 
 from elmo_tasks.render.sections import Section
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
 from elmo_tasks.tables.epochs_to_pass import best_point, results_by_seed
@@ -112,11 +113,18 @@ def _values(quantity: Quantity, selection: Selection, seeds: int) -> tuple[dict[
         return {seed: float(best_point(row).epoch) for seed, row in cell.rows.items() if row.curve}, (cell,)
     assert isinstance(quantity, PassingEpoch)
     elmo, baseline = cell_for(quantity.of), cell_for(quantity.best_of)
-    passed = {
-        seed: result.passed.epoch if result.passed else elmo.rows[seed].curve[-1].epoch + 1  # at the earliest
+    epochs = {
+        seed: float(result.passed.epoch if result.passed else _never(result.best.epoch, elmo.rows[seed]))
         for seed, result in results_by_seed(baseline, elmo).items()
     }
-    return {seed: float(epoch) for seed, epoch in passed.items()}, (elmo, baseline)
+    return epochs, (elmo, baseline)
+
+
+def _never(best_epoch: int, elmo: Row) -> int:
+    """An epoch for a run that never passed the best score: after its own end and after that score, so that it counts
+    against the claim however early the run ended.
+    """
+    return max(elmo.curve[-1].epoch, best_epoch) + 1
 
 
 def evaluate_claims(claims: Claims, selection: Selection) -> EvaluatedTable:

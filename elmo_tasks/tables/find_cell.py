@@ -44,7 +44,8 @@ def find_cell(
         UserError: if there is no folder of a name that the setting has, and if the rows are of different metrics.
     """
     candidates = _candidates(rows, setting, split, seeds, ensemble)
-    kept = _newest_of_same_inputs(candidates, split, digest_data(setting), bilm or digest_bilm(setting))
+    current = [row for row in candidates if not ensemble or _averages_current(row, rows)]
+    kept = _newest_of_same_inputs(current, split, digest_data(setting), bilm or digest_bilm(setting))
     chosen = {row.seed or 0: row for row in kept}
     if len({row.metric.name for row in chosen.values()}) > 1:
         found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in chosen.values())
@@ -75,6 +76,13 @@ def _candidates(rows: Rows, setting: Setting, split: Split, seeds: tuple[int, ..
     else:
         found = [row for row in scored if row.ensemble is None and row.seed in seeds]
     return sorted(found, key=moment)
+
+
+def _averages_current(ensemble: Row, rows: Rows) -> bool:
+    """Whether no member has been made again, with other weights, since the ensemble was scored."""
+    assert ensemble.ensemble is not None
+    weights = {row.run_id: row.weights for row in rows.finished}
+    return all(weights.get(member.run_id, member.weights) == member.weights for member in ensemble.ensemble.members)
 
 
 def _newest_of_same_inputs(

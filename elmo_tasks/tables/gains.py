@@ -29,7 +29,7 @@ class Arms:
     elmo: Group
     split: Split
     others_left_out: bool = False
-    """Whether there are runs of these settings with other data files, vectors or weights, which are older."""
+    """Whether there are runs of these settings with other data files, vectors or weights."""
 
     def scores(self, group: Group) -> dict[int, float]:
         """By seed."""
@@ -56,7 +56,7 @@ def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
         if comparison.seeds
     ]
     notes += [
-        f"{one.elmo.first.task}: older rows of other data files, vectors or weights are left out"
+        f"{one.elmo.first.task}: rows of other data files, vectors or weights are left out"
         for one in found
         if one.others_left_out
     ]
@@ -92,10 +92,10 @@ def _nearest_arms(candidates: list[Arms]) -> Arms:
     return replace(first, others_left_out=first.others_left_out or others)
 
 
-def _nearest_and_newest(group: Group) -> tuple[int, float]:
-    """To sort by: how far a setting is from its task's defaults, and how old its newest run is."""
+def _nearest_and_newest(group: Group) -> tuple[int, bool, float]:
+    """To sort by: distance from the task's defaults, whether ELMo has weights of one's own, age of the newest run."""
     newest = max(moment(row) for row in group.rows)[0]
-    return distance(group), -newest.timestamp()
+    return distance(group), describe.has_own_weights(group.first), -newest.timestamp()
 
 
 def _shared_split(baseline: Group, elmo: Group) -> Split:

@@ -54,8 +54,16 @@ def trained_groups(rows: Rows) -> list[Group]:
 
 
 def keys_text(keys: dict[str, Any]) -> str:
-    """``elmo.lambda=1, trainer.patience=3``."""
-    return ", ".join(f"{key}={'-' if value is None else value}" for key, value in keys.items())
+    """``elmo.lambda=1, trainer.patience=3``, as on the command line."""
+    return ", ".join(f"{key}={'null' if value is None else value}" for key, value in keys.items())
+
+
+def _short_text(keys: dict[str, Any]) -> str:
+    """``layer_1, small, dropout 0.4``: the same as short as a figure needs it. A biLM's name stands for its sizes."""
+    if "bilm.name" in keys:
+        keys = {key: value for key, value in keys.items() if not key.startswith("bilm.options.")}
+    names = {key: "" if key in ("elmo.mix", "bilm.name") else f"{key.rpartition('.')[2]} " for key in keys}
+    return ", ".join(f"{names[key]}{'null' if value is None else value}" for key, value in keys.items())
 
 
 def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
@@ -99,6 +107,6 @@ def _told_apart(names: list[str], groups: list[Group], digests: list[str], count
     for name in {name for name in names if names.count(name) > 1}:
         same = [i for i, other in enumerate(names) if other == name]
         for i, keys in zip(same, differing([groups[i].setting for i in same]), strict=True):
-            text = keys_text({key: value for key, value in keys.items() if counts(key)})
+            text = _short_text({key: value for key, value in keys.items() if counts(key)})
             found[i] = f"{name}, {text or digests[i]}"
     return found

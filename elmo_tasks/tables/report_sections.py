@@ -123,6 +123,8 @@ def epochs(rows: Rows) -> Section:
     return Section(Grid("Training curves: dev score by epoch"), tuple(found), "epoch")
 
 
+NAMES_OF_INPUTS = {"data": "data", "word_vectors": "word vectors", "bilm": "biLM", "warm": "warmed up by"}
+
 PARTS: dict[str, Callable[[Rows], Section]] = {
     "gains": evaluate_gains,
     "scores": scores,
@@ -147,7 +149,7 @@ def _tasks(rows: Rows) -> list[Group]:
 def _short_names(shown: list[list[str]]) -> list[str]:
     """As few columns of each line as distinguish it from the others."""
     names = [cells[0] for cells in shown]
-    for columns in ((0, 1), (0, 4), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
+    for columns in ((0, 1), (0, 4), (0, 4, 5), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
         clash = {name for name in names if names.count(name) > 1}
         longer = [", ".join(cells[k] for k in columns if cells[k]) for cells in shown]
         names = [long if name in clash else name for name, long in zip(names, longer, strict=True)]
@@ -176,11 +178,19 @@ def _shown(found: list[Group]) -> list[list[str]]:
         row = group.first
         cells = [row.task, row.data.name, row.scale, describe.items(row), describe.elmo(row)]
         shown.append([*cells, keys_text(other_keys(group))])
-    for i, cells in enumerate([*shown]):
-        if shown.count(cells) > 1:
-            data, word_vectors, bilm, _ = inputs(found[i].first)
-            digests = f"data {data[:4]}"
-            digests += "" if word_vectors is None else f", word vectors {word_vectors[:4]}"
-            digests += "" if bilm is None else f", biLM {bilm[:4]}"
-            shown[i] = [*cells[:-1], ", ".join(text for text in (cells[-1], digests) if text)]
-    return shown
+    return [
+        [*cells[:-1], ", ".join(text for text in (cells[-1], *digests) if text)]
+        for cells, digests in zip(shown, _differing_digests(shown, found), strict=True)
+    ]
+
+
+def _differing_digests(shown: list[list[str]], found: list[Group]) -> list[list[str]]:
+    """For each line the digests in which it differs from lines that look the same; none where there is no such line."""
+    texts: list[list[str]] = [[] for _ in shown]
+    for field, name in NAMES_OF_INPUTS.items():
+        digests = [getattr(inputs(group.first), field) for group in found]
+        for i, cells in enumerate(shown):
+            same = {digests[k] for k, other in enumerate(shown) if other == cells}
+            if len(same) > 1 and digests[i] is not None:
+                texts[i].append(f"{name} {digests[i][:4]}")
+    return texts

@@ -334,6 +334,24 @@ def test_another_model_or_data_is_another_panel(make_row: MakeRow, changes: dict
     assert len(found) == len({panel.title for panel in found}) == 2
 
 
+def test_curves_are_told_apart_in_few_words(make_row: MakeRow) -> None:
+    changes = [{}, {"config.bilm.name": "small", "config.bilm.options": {"dim": 9}}, {"config.elmo.dropout": 0.4}]
+    rows = collect([make_row(1, [70.0, 80.0], changes=change) for change in changes])
+    (panel,) = PARTS["epochs"](rows).panels
+    names = [curve.name for curve in panel.curves]
+    assert len(set(names)) == 3
+    assert all(len(name) < 40 and "options" not in name for name in names), names
+
+
+def test_more_curves_than_kinds_of_lines_differ_in_their_points() -> None:
+    curves = [Curve(f"{k}", "input", [point(0, [1.0]), point(1, [2.0])]) for k in range(6)]
+    with style():
+        figure = line_figure([Panel("a", "F1", curves)], "epoch")
+        assert figure is not None
+        looks = [(line.get_linestyle(), line.get_markerfacecolor()) for line in figure.axes[0].lines]
+    assert len(set(looks)) == 6
+
+
 def test_another_bilm_is_another_curve(make_row: MakeRow) -> None:
     other = make_row(2, 90.0, changes={"bilm.digest": "cccccccc", "config.bilm.name": "other"})
     (panel,) = panels([make_row(1, 80.0), other], "epochs")

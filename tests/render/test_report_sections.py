@@ -83,6 +83,16 @@ def test_runs_that_differ_in_anything_that_can_change_a_score_are_two_lines(
     assert found[0][:6] != found[1][:6]  # and a reader can tell them apart
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_lines_that_look_the_same_show_the_digests_in_which_they_differ(
+    make_row: MakeRow, collect: Collect, n: int
+) -> None:
+    rows = [make_row(k, 80.0, changes={"bilm.digest": str(k) * 8}) for k in range(1, n + 1)]
+    keys = [line[5] for line in lines("scores", collect(*rows))]
+    assert [text.rpartition(", ")[2] for text in keys] == [f"biLM {str(k) * 4}" for k in range(1, n + 1)]
+    assert not any("data " in text for text in keys)
+
+
 @pytest.mark.parametrize("changes", [{"config.trainer.threads": 3}, {"config.data.root": "B"}, {"device": "cuda"}])
 def test_runs_that_differ_in_nothing_else_are_one_line(
     make_row: MakeRow, collect: Collect, changes: dict[str, Any]

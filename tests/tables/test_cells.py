@@ -167,6 +167,15 @@ def test_an_ensemble_is_one_row_of_just_these_members(tmp_path: Path, write: Any
     assert cell(tmp_path, n=4, ensemble=True).missing == (0,)
 
 
+def test_an_ensemble_of_members_that_were_made_again_is_not_shown(tmp_path: Path, write: Any) -> None:
+    paths = [write(NER, seed=seed, dev=80.0) for seed in (1, 2)]
+    write(NER, dev=85.0, members={1: "ner-0-s1", 2: "ner-1-s2"})
+    row = json.loads(paths[0].read_text())
+    paths[0].write_text(json.dumps(row | {"weights": "0" * 64}))
+    found = cell(tmp_path, n=2, ensemble=True)
+    assert (found.values, found.missing, found.marks) == ({}, (0,), ("f",))
+
+
 @pytest.mark.parametrize(("n_rising", "expected"), [(0, False), (1, False), (2, True)])
 def test_a_cell_in_which_more_than_one_seed_of_five_had_not_converged_is_still_rising(
     tmp_path: Path, write: Any, n_rising: int, expected: bool

@@ -117,7 +117,18 @@ def test_epochs_are_compared_and_a_race_that_is_lost_counts_against(tmp_path: Pa
         write(NER, seed=seed, curve=after)
     part = Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE))
     found = gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
-    assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 3.0})
+    assert (found.high, found.low) == ({1: 4, 2: 4, 3: 4}, {1: 1.0, 2: 2.0, 3: 5.0})
+
+
+def test_epochs_that_no_seed_passes_are_not_reproduced_however_early_the_runs_ended(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, seed=seed, curve=[50.0, 60.0, 65.0, 70.0, 70.0])
+        write(NER, seed=seed, curve=[10.0, 20.0])
+    claims = Claims(
+        "c", (Claim("it is faster", (Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE)),)),), seeds=3
+    )
+    (line,) = evaluate(claims, read_rows([tmp_path / "rows"]), LOCAL).section.grid.lines
+    assert line[3] == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(("n_rising", "expected"), [(1, REPRODUCED), (2, NOT_TRAINED)])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables.gains import HEADER, evaluate_gains
 from experiments import readme
@@ -80,7 +81,21 @@ def test_of_other_weights_or_data_files_the_newest_rows_count(
     grid = evaluate_gains(read_rows([tmp_path / "rows"])).grid
     (line,) = grid.lines
     assert dict(zip(HEADER, line, strict=True))["gain"] == "+10.00"
-    assert grid.notes == ["ner: older rows of other data files, vectors or weights are left out"]
+    assert grid.notes == ["ner: rows of other data files, vectors or weights are left out"]
+
+
+def test_the_bundled_bilm_counts_before_one_of_the_user_s_under_its_name(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, seed=seed, dev=70.0 + seed)
+        write(NER, seed=seed, dev=80.0 + seed)
+        own = write(NER, f"bilm.path={tmp_path}", seed=seed, dev=60.0 + seed, bilm={"digest": "own"})
+    rows = read_rows([tmp_path / "rows"])
+    (line,) = evaluate_gains(rows).grid.lines
+    shown = dict(zip(HEADER, line, strict=True))
+    assert (shown["gain"], shown["setting"]) == ("+10.00", "input, scalar, lambda 0.1")
+    (row,) = (row for row in rows.finished if row.run_id == own.stem)
+    assert row.bilm is not None
+    assert describe.elmo(row) == f"input, scalar, lambda 0.1, mini {row.bilm.digest[:4]}"
 
 
 def test_dev_scores_stand_in_where_a_seed_has_no_test_score_and_runs_that_rise_are_marked(

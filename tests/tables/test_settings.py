@@ -100,6 +100,12 @@ def test_a_baseline_does_not_depend_on_elmo_and_the_bilm() -> None:
     assert setting((*none, "elmo.lambda=1", "bilm=small", "elmo.gamma=one")).key == setting(none).key
 
 
+@pytest.mark.parametrize("task", ["wsd", "lm"])
+def test_seeds_of_a_probe_and_of_a_bilm_are_one_setting(task: str) -> None:
+    keys = {setting((f"task={task}", "data=local", f"seed={seed}")).key for seed in (1, 2)}
+    assert len(keys) == 1
+
+
 def test_a_row_is_of_the_setting_that_it_was_run_with(write: Any) -> None:
     for overrides in (NER, (*NER, "elmo.placement=none"), ("task=wsd", "data=local")):
         assert setting_key((row := read_row(write(*overrides))).config, row.kind) == setting(overrides).key

@@ -24,16 +24,19 @@ from torch import Tensor
 
 Movable = TypeVar("Movable", bound="OnDevice")
 
+IGNORE_INDEX = -100
+"""The label of a token or an item without one; PyTorch's losses ignore it."""
+
 
 class OnDevice:
     """A dataclass whose tensors move together; Lightning calls :meth:`to`.
 
     Attributes:
-        stand_in: whether its rows are placeholders, in a process that has no rows of a shared batch. They add nothing
-            to losses or scores.
+        is_placeholder: whether its rows stand in for those of a shared batch of which this process has none. They add
+            nothing to losses or scores.
     """
 
-    stand_in = False
+    is_placeholder = False
 
     def to(self: Movable, device: torch.device | str, **kwargs: Any) -> Movable:
         """Move each tensor field (and nested batch part) to ``device``, in place."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_tasks.batch import Text
-from elmo_tasks.data.pos import IGNORED, PosItem, PosReader, find_trees
+from elmo_tasks.batch import IGNORE_INDEX, Text
+from elmo_tasks.data.pos import PosItem, PosReader, find_trees
 from elmo_tasks.data.treebank import read_tagged_trees
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
@@ -113,7 +113,7 @@ def batch():
 
 
 def test_tags_that_training_lacks_are_ignored_in_the_loss_but_stay_in_the_gold(batch):
-    assert batch.tags.tolist() == [[2, IGNORED, 0], [1, IGNORED, IGNORED]]
+    assert batch.tags.tolist() == [[2, IGNORE_INDEX, 0], [1, IGNORE_INDEX, IGNORE_INDEX]]
     assert batch.gold == [["VB", "XX", "DT"], ["NN"]]
 
 

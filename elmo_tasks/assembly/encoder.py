@@ -99,7 +99,7 @@ def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo:
         dim=encoder.dim if encoder else 0,
         mix=elmo["mix"],
         gamma=elmo["gamma"],
-        l2=elmo["lambda"],
+        lambda_=elmo["lambda"],
         dropout=elmo["dropout"],
         layer_norm=elmo["layer_norm"],
     )

@@ -83,7 +83,7 @@ class TaskModule(pl.LightningModule):
             raise self._broken("the gradient")
 
     def gather(self, part: Tensor) -> Tensor:
-        """The tensors of all processes, stacked."""
+        """The tensors of all processes: ``[...]`` each, ``[n_processes, ...]`` together."""
         gathered = self.all_gather(part)
         assert isinstance(gathered, Tensor)
         return gathered

@@ -101,7 +101,8 @@ def test_columns_are_read_from_a_file(tmp_path):
 def make_text(lengths, dim=6):
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(len(lengths), 3, max(lengths), dim) * mask[:, None, :, None]
-    return Text([["w"] * n for n in lengths], 2 * mask.long(), None, mask, layers)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    return Text([["w"] * n for n in lengths], 2 * mask.long(), char_ids, mask, layers)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ symbol    meaning
 ========  =====================================================================
 
 In :mod:`elmo_tasks.nn`, P and Q are also the widths of the input and the output of any linear map. Coreference has
-letters of its own, for spans: C for all spans of a document, K for those that are kept, A for the antecedents of each,
+further letters, for spans: C for all spans of a document, K for those that are kept, A for the antecedents of each,
 M for gold mentions.
 """
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.nn.highway_lstm import AlternatingLSTM, HighwayLSTM
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 
 SAMPLE = Path(__file__).parents[1] / "elmo_tasks" / "bundled" / "sample" / "srl" / "train.conll"
 N_TEXTS, N_BATCHES = 80, 8
@@ -145,7 +145,7 @@ def read_lengths(path: Path) -> list[int]:
 
 
 def main(arguments: list[str]) -> None:
-    keep_large_blocks()
+    keep_freed_memory()
     torch.manual_seed(0)
     print_head()
     print_batches()

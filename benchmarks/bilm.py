@@ -26,7 +26,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import ProjectedLSTM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, character_id_table
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 
 SAMPLE = Path(__file__).parents[1] / "elmo_tasks" / "bundled" / "sample"
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> None:
     sentences = first_tokens([s for s in text if s], int(settings.get("tokens", 25000)))
     n_tokens = sum(map(len, sentences))
     distinct = len({word for s in sentences for word in s})
-    keep_large_blocks()
+    keep_freed_memory()
     torch.manual_seed(0)
     peak = ceiling()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, products at {peak:.0f} GFLOP/s at best")

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from elmo_tasks.nn.crf import CRF
 from elmo_tasks.nn.gru import BiGRU
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 
 
 def print_gru() -> None:
@@ -52,7 +52,7 @@ def print_crf() -> None:
 
 
 def main() -> None:
-    keep_large_blocks()
+    keep_freed_memory()
     torch.manual_seed(0)
     print_head()
     print_gru()

@@ -32,7 +32,7 @@ from elmo_tasks.data.windows import LmBatch
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.nn.characters import PADDING
 from elmo_tasks.nn.linear import product
-from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory, limit_primitive_caches
 
 VOCABULARY, SAMPLES, WINDOW, DROPOUT = 50_000, 2048, 20, 0.1
 PLAIN_ROWS, N_WARM_UP = 128, 3
@@ -145,8 +145,8 @@ def print_size(size: str, n_rows: int, n_steps: int, peak: float) -> Contender:
 
 def main(arguments: list[str]) -> None:
     settings = dict(argument.split("=", 1) for argument in arguments)
-    keep_large_blocks()
-    keep_few_products()
+    keep_freed_memory()
+    limit_primitive_caches()
     peak = bfloat16_ceiling()
     best = f"{peak:.0f} GFLOP/s in 16 bits, {ceiling(cpu_seconds):.0f} in 32"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; large products at {best}")

@@ -31,7 +31,7 @@ from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model,
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.squad import Paragraph, SquadGold, SquadItem
 from elmo_tasks.data.tokens import tokenize
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 
 CONF = Path(__file__).parents[1] / "conf"
 TASKS = ("sst5", "ner", "snli", "squad", "srl", "coref")
@@ -102,7 +102,7 @@ def print_steps(tasks: Sequence[str], scale: str, overrides: Sequence[str]) -> N
 
 def measure_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, float]:
     """Peak memory of this process before and after one training step on a large batch, in MB."""
-    keep_large_blocks()
+    keep_freed_memory()
     cfg = configured(["task=squad", f"scale={scale}", "elmo.placement=both", *overrides])
     data, model, optimizer = built(cfg)
     words = [word for item in data.items["train"] for word in item.paragraph.words]
@@ -122,7 +122,7 @@ def measure_large_batch(scale: str, overrides: Sequence[str]) -> tuple[float, fl
 
 def measure_longest_document(scale: str, overrides: Sequence[str]) -> tuple[float, float, float, int]:
     """Peak memory, in MB, before, after training on the longest document (cut as in training), and after scoring it."""
-    keep_large_blocks()
+    keep_freed_memory()
     cfg = configured(["task=coref", f"scale={scale}", "elmo.placement=both", *overrides])
     data, model, optimizer = built(cfg)
     longest = max(data.items["train"], key=lambda item: len(item.speakers))
@@ -165,7 +165,7 @@ def main(arguments: list[str]) -> None:
             "trainer.accelerator=cpu",
             "words.any_dim=true",
         ]
-        keep_large_blocks()
+        keep_freed_memory()
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
         for scale in scales:
             print_steps(tasks, scale, overrides)

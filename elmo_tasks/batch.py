@@ -4,14 +4,23 @@
 symbol    meaning
 ========  =====================================================================
 ``B``     texts of a batch
-``T``     tokens of the longest text of the batch
+``T``     tokens of the longest text of the batch; ``Q`` of the longest question
 ``C``     character ids of the longest word of the batch (at most 50)
+``W``     distinct words of a batch
 ``L``     layers of the biLM, including the token layer (3 for the paper's biLM)
 ``D``     width of a biLM layer, both directions (2 x projection; 1024 in the paper)
+``P``     width of a biLM layer, one direction (D = 2 P)
 ``E``     width of the input of a task biRNN
 ``H``     width of the output of a task biRNN, both directions
+``h``     cells of one direction (H = 2 h)
 ``K``     classes or tags of a task
+``N``     what all texts have together: packed positions, or predicates
+``S``     steps of a training window of a biLM
 ========  =====================================================================
+
+In :mod:`elmo_tasks.nn`, P and Q are also the widths of the input and the output of any linear map. Coreference has
+further letters, for spans: C for all spans of a document, K for those that are kept, A for the antecedents of each,
+M for gold mentions.
 """
 
 from __future__ import annotations
@@ -24,16 +33,19 @@ from torch import Tensor
 
 Movable = TypeVar("Movable", bound="OnDevice")
 
+IGNORE_INDEX = -100
+"""The label of a token or an item without one; PyTorch's losses ignore it."""
+
 
 class OnDevice:
     """A dataclass whose tensors move together; Lightning calls :meth:`to`.
 
     Attributes:
-        stand_in: whether its rows are placeholders, in a process that has no rows of a shared batch. They add nothing
-            to losses or scores.
+        is_placeholder: whether its rows stand in for those of a shared batch of which this process has none. They add
+            nothing to losses or scores.
     """
 
-    stand_in = False
+    is_placeholder = False
 
     def to(self: Movable, device: torch.device | str, **kwargs: Any) -> Movable:
         """Move each tensor field (and nested batch part) to ``device``, in place."""
@@ -51,14 +63,14 @@ class Text(OnDevice):
     Attributes:
         tokens: B lists of words.
         word_ids: long ``[B, T]``, rows in the word embedding, 0 on padding.
-        char_ids: long ``[B, T, C]``, bilm-tf's character ids, 0 on padding; None if no model part reads them.
+        char_ids: long ``[B, T, C]``, bilm-tf's character ids, 0 on padding.
         mask: bool ``[B, T]``, True where there is a token.
         layers: float ``[B, L, T, D]``, the frozen biLM's layers, zero on padding; None with ``placement=none``.
     """
 
     tokens: list[list[str]]
     word_ids: Tensor
-    char_ids: Tensor | None
+    char_ids: Tensor
     mask: Tensor
     layers: Tensor | None
 

@@ -13,6 +13,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.nn.dropout import Dropout
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
+GAMMAS = ("learned", "one")
 _LAYER_NORM_EPSILON = 1e-12
 
 
@@ -33,12 +34,17 @@ class ScalarMix(nn.Module):
         gamma: ``learned`` (from 1) or ``one`` (fixed at 1). Some tasks do not train on the last layer alone without it.
         layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
             batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
+
+    Raises:
+        UserError: for another mix or gamma.
     """
 
     def __init__(self, *, n_layers: int, mix: str = "scalar", gamma: str = "learned", layer_norm: bool = False) -> None:
         super().__init__()
         self.n_layers, self.mix, self.layer_norm = n_layers, mix, layer_norm
         self.layer = self._chosen_layer()
+        if gamma not in GAMMAS:
+            raise UserError(f"elmo.gamma={gamma}: expected {' or '.join(GAMMAS)}")
         self.gamma = nn.Parameter(torch.ones(()), requires_grad=gamma == "learned")
         self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=mix == "scalar") if self.layer is None else None
 
@@ -97,7 +103,7 @@ def _normalise(layers: Tensor, mask: Tensor) -> Tensor:
 
 
 class Elmo(nn.Module):
-    """A :class:`ScalarMix` of its own for each place, concatenated to the task model's vectors there.
+    """A separate :class:`ScalarMix` for each place, concatenated to the task model's vectors there (section 3.3).
 
     The baseline is the same object with ``placement="none"``: :meth:`at_input` and :meth:`at_output`
     then return their argument.
@@ -108,9 +114,12 @@ class Elmo(nn.Module):
         dim: D of the biLM.
         mix: see :class:`ScalarMix`.
         gamma: see :class:`ScalarMix`.
-        l2: the paper's lambda.
+        lambda_: the paper's lambda (section 3.3).
         dropout: rate on the ELMo vector.
         layer_norm: see :class:`ScalarMix`.
+
+    Raises:
+        UserError: for another placement, mix or gamma, or a dropout rate outside of [0, 1).
     """
 
     def __init__(
@@ -121,13 +130,15 @@ class Elmo(nn.Module):
         dim: int,
         mix: str = "scalar",
         gamma: str = "learned",
-        l2: float = 0.0,
+        lambda_: float = 0.0,
         dropout: float = 0.0,
         layer_norm: bool = False,
     ) -> None:
         super().__init__()
+        if placement not in PLACES:
+            raise UserError(f"elmo.placement={placement}: expected one of {', '.join(PLACES)}")
         places = PLACES[placement]
-        self.l2 = l2
+        self.lambda_ = lambda_
         self.input_dim = dim if "input" in places else 0
         self.output_dim = dim if "output" in places else 0
         mixes = {place: ScalarMix(n_layers=n_layers, mix=mix, gamma=gamma, layer_norm=layer_norm) for place in places}
@@ -135,11 +146,11 @@ class Elmo(nn.Module):
         self.dropout = Dropout(dropout)
 
     def at_input(self, x: Tensor, text: Text) -> Tensor:
-        """``[B, T, E]`` to ``[B, T, E + input_dim]``."""
+        """``[B, T, E]`` to ``[B, T, E + input_dim]``: before the biRNN."""
         return self._concatenate(x, text, "input")
 
     def at_output(self, h: Tensor, text: Text) -> Tensor:
-        """``[B, T, H]`` to ``[B, T, H + output_dim]``."""
+        """``[B, T, H]`` to ``[B, T, H + output_dim]``: after the biRNN."""
         return self._concatenate(h, text, "output")
 
     def _concatenate(self, x: Tensor, text: Text, place: str) -> Tensor:
@@ -150,7 +161,7 @@ class Elmo(nn.Module):
 
     def penalty(self) -> Tensor | float:
         """lambda times the squared scalars of all mixes in use; 0 without ELMo."""
-        return self.l2 * sum((mix.penalty() for mix in self.mixes.values()), start=0.0)
+        return self.lambda_ * sum((mix.penalty() for mix in self.mixes.values()), start=0.0)
 
     def weights(self) -> dict[str, MixWeights]:
         """s and gamma by place."""

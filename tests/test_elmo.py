@@ -16,7 +16,9 @@ def text():
     mask = torch.arange(T) < torch.tensor(LENGTHS).unsqueeze(1)
     layers = (torch.randn(B, L, T, D) * 2 + 1) * mask[:, None, :, None]
     words = [["w"] * n for n in LENGTHS]
-    return Text(tokens=words, word_ids=mask.long(), char_ids=None, mask=mask, layers=layers)
+    return Text(
+        tokens=words, word_ids=mask.long(), char_ids=torch.zeros(B, T, 1, dtype=torch.long), mask=mask, layers=layers
+    )
 
 
 def make_mix(kind, layer_norm=False):
@@ -107,6 +109,15 @@ def test_a_layer_that_is_not_there_is_refused_with_the_choices(kind):
         ScalarMix(n_layers=L, mix=kind)
 
 
+def test_what_no_elmo_has_is_refused():
+    with pytest.raises(UserError, match=r"^elmo\.gamma=none: expected learned or one$"):
+        ScalarMix(n_layers=L, gamma="none")
+    with pytest.raises(UserError, match=r"^elmo\.placement=middle: expected one of none, input, output, both$"):
+        Elmo(placement="middle", n_layers=L, dim=D)
+    with pytest.raises(UserError, match=r"^elmo\.gamma=1: expected"):
+        make_elmo("both", gamma="1")
+
+
 def make_elmo(placement, **kwargs):
     elmo = Elmo(placement=placement, n_layers=L, dim=D, **kwargs)
     for k, mix in enumerate(elmo.mixes.values()):
@@ -155,7 +166,7 @@ def test_the_places_have_weights_of_their_own(text):
 
 @pytest.mark.parametrize(("placement", "factors"), [("input", [1]), ("output", [1]), ("both", [1, 2])])
 def test_the_penalty_is_lambda_times_the_squared_raw_scalars_of_all_places(placement, factors):
-    elmo = make_elmo(placement, l2=0.01)
+    elmo = make_elmo(placement, lambda_=0.01)
     expected = 0.01 * sum((factor * w) ** 2 for factor in factors for w in W)
     assert elmo.penalty().item() == pytest.approx(expected, rel=1e-5)
     elmo.penalty().backward()
@@ -164,7 +175,7 @@ def test_the_penalty_is_lambda_times_the_squared_raw_scalars_of_all_places(place
 
 @pytest.mark.parametrize("kind", ["mean", "last", "layer_1"])
 def test_a_mix_without_learned_scalars_is_not_penalised(kind):
-    assert float(make_elmo("both", mix=kind, l2=0.5).penalty()) == 0
+    assert float(make_elmo("both", mix=kind, lambda_=0.5).penalty()) == 0
 
 
 def test_dropout_is_applied_to_the_elmo_vector_in_training_only(text):

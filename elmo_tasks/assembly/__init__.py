@@ -1,7 +1,7 @@
 """From a checked configuration to the objects of a run."""
 
 from elmo_tasks.assembly.data import build_data, build_lm_data, build_sense_data
-from elmo_tasks.assembly.encoder import BUNDLED, build_bilm, build_elmo, build_store, choose_device
+from elmo_tasks.assembly.encoder import build_bilm, build_elmo, build_store, choose_device
 from elmo_tasks.assembly.model import (
     build_initial_weights,
     build_language_model,
@@ -21,7 +21,6 @@ from elmo_tasks.assembly.trainer import (
 from elmo_tasks.configuration.instances import make
 
 __all__ = [
-    "BUNDLED",
     "Budget",
     "build_bilm",
     "build_data",

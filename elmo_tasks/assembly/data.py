@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from elmo_tasks.assembly.encoder import BUNDLED
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.data.corpus import LmText, TextFiles
@@ -17,6 +16,7 @@ from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.training.initial_weights import InitialWeights
 
 
@@ -42,7 +42,11 @@ def build_data(cfg: dict[str, Any]) -> TaskData:
 
 
 def build_lm_data(cfg: dict[str, Any], initial: InitialWeights | None) -> LmData:
-    """The text that a biLM is trained on; initial weights bring their vocabulary."""
+    """The text that a biLM is trained on; initial weights bring their vocabulary.
+
+    Raises:
+        UserError: if there are no files, or with ``test=true``.
+    """
     if cfg["test"]:
         raise UserError("test=true, but task=lm has no test set: its text is train and dev (held-out) alone")
     vocabulary = None if initial is None else initial.vocabulary
@@ -68,7 +72,11 @@ def build_text(cfg: dict[str, Any]) -> LmText:
 def source_arguments(
     cfg: dict[str, Any], section: dict[str, Any], name: str, files_key: str = "task.files"
 ) -> dict[str, Any]:
-    """The reader of a task and the source of its items, as keyword arguments."""
+    """The reader of a task and the source of its items, as keyword arguments.
+
+    Raises:
+        UserError: if there are none.
+    """
     root, hub = data_root(cfg), cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
@@ -82,7 +90,11 @@ def source_arguments(
 
 
 def text_root(cfg: dict[str, Any]) -> str:
-    """The folder of a text that is never on the hub."""
+    """The folder of a text that is never on the hub.
+
+    Raises:
+        UserError: if none is given.
+    """
     root = data_root(cfg)
     if root is None:
         name, task = cfg["data"]["name"], cfg["task"]["name"]

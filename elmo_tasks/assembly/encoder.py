@@ -12,12 +12,11 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.processor import device_for
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
-
-BUNDLED = Path(__file__).parents[1] / "bundled"
 
 
 def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
@@ -100,7 +99,7 @@ def build_elmo(cfg: dict[str, Any], encoder: Encoder | None) -> Elmo:
         dim=encoder.dim if encoder else 0,
         mix=elmo["mix"],
         gamma=elmo["gamma"],
-        l2=elmo["lambda"],
+        lambda_=elmo["lambda"],
         dropout=elmo["dropout"],
         layer_norm=elmo["layer_norm"],
     )

@@ -9,13 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.fields import tokens_field
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tokens import split_words
-
-NO_LABEL = -100
-"""The label of an item without gold; PyTorch's cross-entropy ignores it."""
 
 
 @dataclass
@@ -67,7 +64,7 @@ class LabelledReader(Reader[LabelledText]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> LabelledText:
         self._check_fields(fields, where)
-        return LabelledText(tokens_field(fields, "text", where, self.tokenize), NO_LABEL)
+        return LabelledText(tokens_field(fields, "text", where, self.tokenize), IGNORE_INDEX)
 
     def to_json(self, item: LabelledText, prediction: int) -> dict[str, Any]:
         """The label by its name."""

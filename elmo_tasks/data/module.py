@@ -190,7 +190,7 @@ class TaskData(pl.LightningDataModule):
         """The task's batch of some items."""
         if isinstance(items[0], StandIn):
             batch = self.fitted.collate([items[0].item], self.store)
-            batch.stand_in = True
+            batch.is_placeholder = True
             return batch
         return self.fitted.collate(items, self.store)
 

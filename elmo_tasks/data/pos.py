@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
 from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.reader import Reader
@@ -20,8 +20,6 @@ from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
 from elmo_tasks.values import Size
-
-IGNORED = -100
 
 _SECTIONS = {"train": range(0, 19), "dev": range(19, 22), "test": range(22, 25)}
 _TENTHS = {"train": range(0, 8), "dev": range(8, 9), "test": range(9, 10)}
@@ -41,7 +39,7 @@ class PosBatch(OnDevice):
 
     Attributes:
         text: the sentences.
-        tags: long ``[B, T]``, :data:`IGNORED` on padding and for a tag that training does not have.
+        tags: long ``[B, T]``, :data:`IGNORE_INDEX` on padding and for a tag that training does not have.
         gold: the tags of each sentence.
     """
 
@@ -113,9 +111,9 @@ class PosReader(Reader[PosItem]):
     def collate(self, items: list[PosItem], texts: list[Text]) -> PosBatch:
         """Pad the tags of some sentences."""
         (text,) = texts
-        tags = torch.full(text.mask.shape, IGNORED)
+        tags = torch.full(text.mask.shape, IGNORE_INDEX)
         for row, item in zip(tags, items, strict=True):
-            row[: len(item.tags)] = torch.tensor([self._ids.get(tag, IGNORED) for tag in item.tags])
+            row[: len(item.tags)] = torch.tensor([self._ids.get(tag, IGNORE_INDEX) for tag in item.tags])
         return PosBatch(text, tags, [item.tags for item in items])
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from elmo_tasks.batch import OnDevice, Text
+from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.fields import tokens_field
-from elmo_tasks.data.labelled import NO_LABEL
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.data.tokens import split_words
@@ -123,7 +122,7 @@ class SnliReader(Reader[SnliItem]):
     def from_json(self, fields: Mapping[str, Any], where: str) -> SnliItem:
         self._check_fields(fields, where)
         premise, hypothesis = (tokens_field(fields, name, where, split_words) for name in self.fields)
-        return SnliItem(premise, hypothesis, NO_LABEL)
+        return SnliItem(premise, hypothesis, IGNORE_INDEX)
 
     def to_json(self, item: SnliItem, prediction: int) -> dict[str, Any]:
         """The label by its name."""

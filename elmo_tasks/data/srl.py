@@ -36,7 +36,7 @@ class SrlBatch(OnDevice):
 
     Attributes:
         text: the sentences, each once.
-        valid: bool ``[S, P]``, True where a sentence has that many predicates; N are True.
+        valid: bool ``[B, N_p]``, True where a sentence has that many predicates; N are True.
         predicates: long ``[N]``, the token of each predicate, sentence by sentence.
         tags: long ``[N, T]``, 0 on padding.
         gold: what the metric compares with, by sentence.

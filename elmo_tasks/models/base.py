@@ -47,7 +47,7 @@ class TaskModel(nn.Module):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A model with a state beside its parameters, which is saved and restored with it.
+    """A model with a state besides its parameters, which is saved and restored with them.
 
     Attributes:
         carried: pairs of tensors whose dimension 1 is the rows of the batch, or None before the first batch.

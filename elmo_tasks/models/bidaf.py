@@ -38,7 +38,7 @@ class Bidaf(TaskModel):
     2017), then to itself in a residual block; two GRUs, one on top of the other, predict the ends of the answer.
     Variational dropout is on the input and the output of the GRUs before the attentions, and on what the pointer GRUs
     read. Input ELMo is concatenated to words and characters. Output ELMo is concatenated to the first GRU's output,
-    after the dropout: it has a dropout of its own.
+    after the dropout: it has its own dropout.
 
     Args:
         words: the word embedding.
@@ -108,8 +108,8 @@ class Bidaf(TaskModel):
         """A ReLU layer over ``[context; seen; context * seen; wanted * seen]``, ``[B, T, linear]``.
 
         ``seen`` is what a context token attends to in the question, ``wanted`` what the question attends to in the
-        context. The layer's four blocks are multiplied apart: nothing of width 4 H is built, and the two blocks that
-        are linear in ``seen`` are applied to the question's few tokens.
+        context. The layer's four blocks are multiplied separately: nothing of width 4 H is built, and the two blocks
+        that are linear in ``seen`` are applied to the question's few tokens.
         """
         scores = self.similarity(context, question)  # [B, T, Q]
         weights = masked_softmax(scores, question_mask.unsqueeze(1))

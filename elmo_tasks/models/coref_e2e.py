@@ -41,7 +41,7 @@ class CorefE2E(TaskModel):
     """Scores every span as a mention, keeps the best, and ranks for each the earlier ones as its antecedent.
 
     The biLSTM reads each sentence by itself. Input ELMo is concatenated to words and characters, output ELMo to the
-    biLSTM's output; both have a dropout of their own. Two departures from the 2017 code: the heads are scored by two
+    biLSTM's output; both have their own dropout. Two departures from the 2017 code: the heads are scored by two
     ReLU layers, as in the paper (the code has a linear layer), and ``cell="lstm"`` is faster than its cell.
 
     Args:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_tasks.data.pos import IGNORED, PosBatch
+from elmo_tasks.batch import IGNORE_INDEX
+from elmo_tasks.data.pos import PosBatch
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.embedding import WordEmbedding
@@ -44,11 +45,11 @@ class LinearTagger(TaskModel):
 
     def loss(self, out: TagOutput, batch: PosBatch) -> Tensor:
         """Mean negative log-likelihood of a word's tag."""
-        return F.cross_entropy(out.logits.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORED)
+        return F.cross_entropy(out.logits.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE_INDEX)
 
     def loss_weight(self, batch: PosBatch) -> int:
         """The words that have a tag."""
-        return int((batch.tags != IGNORED).sum())
+        return int((batch.tags != IGNORE_INDEX).sum())
 
     def decode(self, out: TagOutput, batch: PosBatch) -> list[list[str]]:
         """The tags of each sentence."""

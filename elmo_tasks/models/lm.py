@@ -60,7 +60,7 @@ class LanguageModel(TaskModel):
         width = bilm.options.projection_dim
         self.softmax_weight = nn.Parameter(torch.randn(vocabulary_size, width) / width**0.5)
         self.softmax_bias = nn.Parameter(torch.zeros(vocabulary_size))
-        # candidates have a generator of their own: processes with different dropout masks draw the same candidates
+        # candidates have their own generator: processes with different dropout masks draw the same candidates
         self.rng = torch.Generator().manual_seed(torch.initial_seed())
         self.carried: list[State] | None = None  # final state of the last training window
         self._heldout: list[State] | None = None

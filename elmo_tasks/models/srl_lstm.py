@@ -21,7 +21,7 @@ from elmo_tasks.values import Depth, Rate, Width
 
 @dataclass
 class SrlOutput:
-    """``scores``: float ``[S, P, T, K]``, of the tags of each predicate of each sentence; zero where there is none."""
+    """``scores``: float ``[B, N_p, T, K]``, of the tags of each of a sentence's at most N_p predicates; else zero."""
 
     scores: Tensor
 
@@ -62,7 +62,7 @@ class SrlLstm(TaskModel):
 
     def forward(self, batch: SrlBatch) -> SrlOutput:
         text = batch.text
-        sentence = batch.valid.nonzero()[:, 0]  # [N], of each predicate
+        sentence = batch.valid.nonzero()[:, 0]  # [N], of each of the batch's predicates
         x = self.elmo.at_input(self.words(text), text)[sentence]  # [N, T, E]
         is_predicate = torch.arange(x.shape[1], device=x.device) == batch.predicates.unsqueeze(1)
         x = torch.cat([x, self.indicator(is_predicate.long())], dim=2)

@@ -95,7 +95,7 @@ class AntecedentScorer(nn.Module):
         return scores
 
     def _from_features(self, same_speaker: Tensor, distances: Tensor, genre: Tensor) -> Tensor:
-        """The features' part of the first layer, ``[W, R, F]``; every pair has a dropout mask of its own."""
+        """The features' part of the first layer, ``[W, R, F]``; each pair has its own dropout mask."""
         kinds = same_speaker * N_DISTANCES + distance_bucket(distances)
         out: Tensor = self.from_features(self.feature_dropout(F.embedding(kinds, self._feature_table(genre))))
         return out

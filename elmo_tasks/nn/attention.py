@@ -7,7 +7,15 @@ from torch import Tensor, nn
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last dimension where ``mask`` (broadcast) is True; zeros elsewhere."""
+    """Softmax over the last dimension where the mask is True; zeros elsewhere.
+
+    Args:
+        scores: float ``[..., n]``.
+        mask: bool, broadcast to the scores.
+
+    Returns:
+        float ``[..., n]``.
+    """
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
 

@@ -27,7 +27,7 @@ _END_WORD_ID = 259
 _PADDING_ID = 260
 
 PADDING = _PADDING_ID + 1
-"""The id that pads a word to 50 ids. It has an embedding of its own, unlike 0."""
+"""The id that pads a word to 50 ids. It has its own embedding, unlike 0."""
 
 
 def composed(text: str) -> str:

@@ -69,7 +69,6 @@ class CharacterCNN(nn.Module):
         windows within a word are used (a word shorter than the filter is padded with zeros): a word's features do not
         depend on its batch.
         """
-        assert text.char_ids is not None
         words, where = distinct_rows(text.char_ids[text.mask])
         valid = words != PADDING
         lengths = valid.sum(dim=1, keepdim=True)

@@ -79,14 +79,14 @@ class _Steps(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        x: Tensor,  # [B T, 2 * 3 H] the input's part of the gates, H cells of a direction
-        weight: Tensor,  # [2, H, 3 H] from the hidden state to the gates
-        bias_n: Tensor,  # [2, 1, H]
+        x: Tensor,  # [B T, 2 * 3 h] the input's part of the gates
+        weight: Tensor,  # [2, h, 3 h] from the hidden state to the gates
+        bias_n: Tensor,  # [2, 1, h]
         indices: Tensor,  # [2, N] the row of x of each packed position, by direction
         batch_sizes: list[int],  # active rows at each step, not increasing
-    ) -> Tensor:  # [B T, 2 H], zero on padding
+    ) -> Tensor:  # [B T, H], zero on padding
         n_cells, sizes = weight.shape[1], [2 * weight.shape[1], weight.shape[1]]
-        gates = torch.stack([x[indices[0], : 3 * n_cells], x[indices[1], 3 * n_cells :]])  # [2, N, 3 H]
+        gates = torch.stack([x[indices[0], : 3 * n_cells], x[indices[1], 3 * n_cells :]])  # [2, N, 3 h]
         out, hidden_n = (gates.new_empty(2, gates.shape[1], n_cells) for _ in range(2))
         advance = products_with(weight)
         h = gates.new_zeros(2, batch_sizes[0], n_cells)
@@ -114,7 +114,7 @@ class _Steps(torch.autograd.Function):
         torch.mul(to_n, r, out=factors[:, :, 2])
         torch.mul(factors[:, :, 2] * hidden_n, 1 - r, out=factors[:, :, 0])
         torch.mul((before - n).mul_(z), 1 - z, out=factors[:, :, 1])
-        d_states = torch.stack([d_out[indices[0], :n_cells], d_out[indices[1], n_cells:]])  # [2, N, H]
+        d_states = torch.stack([d_out[indices[0], :n_cells], d_out[indices[1], n_cells:]])  # [2, N, h]
         d_gates = torch.empty_like(factors)
         go_back = products_with(weight.transpose(1, 2))
         d_hidden = gates.new_zeros(2, batch_sizes[0], n_cells)

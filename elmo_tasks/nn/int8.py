@@ -1,4 +1,4 @@
-"""Matrix products of 8-bit integers, for reading with a frozen biLM on a CPU.
+"""Matrix multiplication in int8, for reading with a frozen biLM on a CPU.
 
 A number is an integer from -127 to 127 times a scale. Each row of the input and each column of the weight has its own
 scale, and products are summed as integers. So a row's result does not depend on the rows beside it, and the layers of a

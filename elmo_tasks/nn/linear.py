@@ -1,9 +1,9 @@
 """Linear maps that are fast on every CPU.
 
-PyTorch's products of 32-bit matrices on a CPU go through MKL, which does not use the widest vector units of every
+On a CPU PyTorch multiplies float32 matrices with MKL, which does not use the widest vector units of every
 processor (on an AMD EPYC it reaches 90 GFLOP/s a core where oneDNN, also within PyTorch, reaches 200), and reorders a
 weight at every call. The operators used here are private to PyTorch. They are tested once; where they are
-missing, fail or give other numbers, PyTorch's public product is used. Either way the numbers have 32 bits.
+missing, fail or give other numbers, PyTorch's public operators are used. Either way the numbers are float32.
 """
 
 from __future__ import annotations

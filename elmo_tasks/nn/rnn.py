@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class BiLSTM(nn.Module):
     """One bidirectional LSTM layer over padded texts; padding has no influence and comes out as zeros.
 
-    Each direction is a layer of its own over padded texts; for the backward one, the tokens of each text are reversed
+    Each direction is a separate layer over padded texts; for the backward one, the tokens of each text are reversed
     first. Padding then follows all tokens, where it has no influence, and PyTorch's fused layer can be used. On a CPU
     it takes texts of one length only, and is two to four times faster than with packed texts.
 

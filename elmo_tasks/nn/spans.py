@@ -1,4 +1,7 @@
-"""Spans of a document: enumeration, head attention, and the best spans that do not cross."""
+"""Spans of a document: enumeration, head attention, and the best spans that do not cross.
+
+C is the number of all spans, K of those that are kept, n of the document's tokens.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def all_spans(mask: Tensor, max_width: int) -> tuple[Tensor, Tensor]:
     """First and last token, counted over the document, of every span of at most ``max_width`` tokens of a sentence.
 
     Args:
-        mask: bool ``[S, T]``, the tokens of each sentence.
+        mask: bool ``[B, T]``, the tokens of each sentence.
         max_width: tokens of the widest span.
 
     Returns:

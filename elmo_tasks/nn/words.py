@@ -92,7 +92,7 @@ class WordVectors:
     def embed(self, train: Counter[str], dev: Iterable[str]) -> tuple[Vocabulary, Tensor, float]:
         """The vocabulary of a data set and its initial embedding.
 
-        A training word has a row of its own if it has a vector or occurs twice; a word of the development set only
+        A training word has its own row if it has a vector or occurs twice; a word of the development set only
         if it has a vector. Rows without a vector are zeros, or drawn from a normal distribution with the vectors'
         standard deviation. Words of a test set are added when it is scored
         (:meth:`elmo_tasks.data.fitted.FittedData.add_words`): training does not depend on them.

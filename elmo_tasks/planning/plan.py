@@ -26,7 +26,7 @@ _HEAP_GROWTH = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will take. Hours are those of its longest course; patience may end it earlier.
+    """What a run will take. The hours are those of all its epochs; patience may end it earlier.
 
     Attributes:
         run_id: of the run; ``done``: whether there is a finished row of it, so that nothing will be computed.

@@ -55,5 +55,5 @@ def check_disk(folder: Path, n_bytes: int) -> None:
 
 
 def existing(folder: Path) -> Path:
-    """A folder, or the nearest one above it that is there."""
+    """A folder, or the nearest one above it that exists."""
     return next((path for path in (folder, *folder.absolute().parents) if path.is_dir()), Path("/"))

@@ -24,7 +24,7 @@ clock = time.perf_counter
 
 @dataclass(frozen=True)
 class ReadingRate:
-    """Seconds that an encoder takes for a token, and for each distinct word of a shard besides."""
+    """Seconds that an encoder takes for a token, and in addition for each distinct word of a shard."""
 
     per_token: float
     per_word: float

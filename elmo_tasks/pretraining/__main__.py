@@ -33,7 +33,7 @@ from elmo_tasks.pretraining.settings import Settings, expect
 from elmo_tasks.pretraining.train import Training
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.runs.lock import owned
-from elmo_tasks.training.memory import keep_few_products, keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory, limit_primitive_caches
 
 _MEGABYTE = 1_000_000
 
@@ -70,8 +70,8 @@ def _train(options: argparse.Namespace) -> None:
     if settings.precision == "bfloat16" and device.type == "cpu" and not has_instructions("bfloat16"):
         reason = "this processor has no bfloat16 instructions, so training would be many times slower than in float32"
         raise UserError(f"--precision bfloat16: {reason}; give --precision float32")
-    keep_large_blocks()
-    keep_few_products()
+    keep_freed_memory()
+    limit_primitive_caches()
     with owned(options.out / "training.lock", wait=False, remedy="let it end, or choose another --out"):
         training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
         seconds = math.inf if options.minutes is None else 60 * options.minutes

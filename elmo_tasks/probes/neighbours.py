@@ -34,7 +34,7 @@ from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.probes.nearest import CANDIDATES, find_source, first_sources, nearest
 from elmo_tasks.progress import counting
 from elmo_tasks.rows.provenance import provenance
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 
 _SAMPLE = Path(__file__).parent.parent / "bundled" / "sample" / "lm" / "en"
 _WINDOW = 9  # words shown on each side
@@ -165,7 +165,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--vectors", type=Path, help="a GloVe text file; else the package's vectors")
     parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     chosen = parser.parse_args(arguments)
-    keep_large_blocks()
+    keep_freed_memory()
     result = run(chosen)
     if chosen.out is not None:
         write_json(chosen.out, result)

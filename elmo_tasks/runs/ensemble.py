@@ -113,7 +113,11 @@ def member_folder(cfg: dict[str, Any], run_id: str) -> RunFolder:
 
 
 def finished(cfg: dict[str, Any], folder: RunFolder) -> Row:
-    """The row of a member, whose weights must still exist."""
+    """The row of a member, whose weights must still exist.
+
+    Raises:
+        UserError: if the member has no finished run, or its weights are missing or differ.
+    """
     if folder.pending:  # its process was killed after it had finished
         with owned(folder.lock, wait=True):
             folder.settle()
@@ -165,25 +169,25 @@ def score(members: list[Member], metric: Metric, split: str) -> dict[str, float]
     assert isinstance(first, Probabilistic)
     device = next(members[0].model.parameters()).device
     for batches in _in_step(members, split):
-        together = mean(
+        log_probabilities = mean(
             [
                 member.model.log_probabilities(member.model(batch.to(device)), batch)
                 for member, batch in zip(members, batches, strict=True)
                 if isinstance(member.model, Probabilistic)
             ]
         )
-        metric.update(first.choose(together, batches[0]), batches[0].gold)
+        metric.update(first.choose(log_probabilities, batches[0]), batches[0].gold)
     return metric.compute()
 
 
 def mean(log_probabilities: list[Tensor]) -> Tensor:
-    """Logarithm of the mean of some members' probabilities."""
+    """Logarithm of the mean of some members' probabilities: ``[B, ...]`` each, to the same shape."""
     return torch.logsumexp(torch.stack(log_probabilities), dim=0) - math.log(len(log_probabilities))
 
 
 def _in_step(members: list[Member], split: str) -> Iterator[list[Any]]:
     """The batches of all members, with the same items; members that share their data share the batch."""
     distinct = list({id(member.data): member.data for member in members}.values())
-    places = [[data is member.data for data in distinct].index(True) for member in members]
+    numbers = [[data is member.data for data in distinct].index(True) for member in members]
     for batches in zip(*(data.batches(split) for data in distinct), strict=True):
-        yield [batches[place] for place in places]
+        yield [batches[number] for number in numbers]

@@ -7,7 +7,12 @@ everything is written to ``runs/ID.partial``. If the process is killed, the earl
             config.json         the resolved configuration
             run.json            the run's name, its biLM, and digests of its word vectors and weights
             fitted.json         what the model knows of its training data: vocabulary and labels
-            metrics.csv         the curves
+            metrics.csv         the curves; with logger=tensorboard or wandb, a folder of that name instead
+            predictions/        in a benchmark's official format, by split, if the metric has one
+            bilm/               of a run of task=lm: the trained biLM in the published layout
+
+    runs/ID.partial             the same, and
+            state.safetensors   the state from which training resumes
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Run(Protocol):
 
         Args:
             folder: where files go: to its partial folder.
-            finished: the row of this run where only the scores of the test set are missing, whose weights are there.
+            finished: the row of this run if only the scores of the test set are missing; its weights exist.
 
         Raises:
             UserError: for bad input.

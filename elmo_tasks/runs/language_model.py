@@ -30,7 +30,7 @@ from elmo_tasks.runs.scoring import Stopwatch, describe_layers, describe_work
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
-from elmo_tasks.training.memory import HeapTrimmer, keep_few_products
+from elmo_tasks.training.memory import HeapTrimmer, limit_primitive_caches
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
 from elmo_tasks.training.progress import ShowProgress
@@ -85,7 +85,7 @@ class LanguageModelRun:
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by the held-out text, score, write the biLM."""
         watch = Stopwatch()
-        keep_few_products()
+        limit_primitive_caches()
         pl.seed_everything(self.seed, workers=True, verbose=False)
         with watch("layers"):
             self.data.read()

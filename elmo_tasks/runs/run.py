@@ -27,7 +27,7 @@ from elmo_tasks.runs.interface import Plannable, Run, build_run
 from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
-from elmo_tasks.training.memory import keep_large_blocks
+from elmo_tasks.training.memory import keep_freed_memory
 from elmo_tasks.training.progress import silence_lightning
 
 
@@ -92,7 +92,7 @@ def is_complete(cfg: dict[str, Any], this_run: Run, finished: Row) -> bool:
 def prepare_process(cfg: dict[str, Any]) -> None:
     """Prepare the process for a run: threads, memory, a quiet Lightning, exact matrix products."""
     silence_lightning()
-    keep_large_blocks()
+    keep_freed_memory()
     torch.set_float32_matmul_precision("highest")
     threads = cfg["trainer"]["threads"]
     if threads is not None:

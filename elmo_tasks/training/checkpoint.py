@@ -71,7 +71,7 @@ class ResumeCheckpoint(Checkpoint):
             check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
         except UserError as difference:
             return str(difference).removeprefix(f"{self.path}: ")
-        return shortened(str(error).splitlines()[0], 160)
+        return shortened(str(error).splitlines()[0], 120)
 
     def fits(self, module: pl.LightningModule) -> bool:
         """Whether there is a saved state that is not damaged and has the weights of this model."""

@@ -24,7 +24,7 @@ class DistributedTaskModule(TaskModule):
 
     def _share(self, batch: Any) -> float:
         """What the loss of this process is multiplied by, so that the mean over all processes is that of the batch."""
-        n_own = 0 if batch.stand_in else self.model.loss_weight(batch)
+        n_own = 0 if batch.is_placeholder else self.model.loss_weight(batch)
         n_all = int(self.gather(torch.tensor(n_own, device=self.device)).sum())
         return self.trainer.world_size * n_own / n_all
 
@@ -34,7 +34,7 @@ class DistributedTaskModule(TaskModule):
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         predictions = self.model.decode(self.model(batch), batch)
-        if not batch.stand_in:
+        if not batch.is_placeholder:
             self._scored.append((predictions, batch.gold))
 
     def on_validation_epoch_end(self) -> None:

@@ -1,4 +1,4 @@
-"""Memory of a training process on a CPU: which freed blocks are kept, and how many prepared products."""
+"""Memory of a training process on a CPU: freed memory that is kept, and the caches of oneDNN and PyTorch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")  # of oneDNN, and of PyTorch above it
-_PRODUCTS = 128
+_CAPACITY = 128
 _GROWTH = 1.15
 _STATM = Path("/proc/self/statm")
 
 
-def keep_large_blocks() -> bool:
+def keep_freed_memory() -> bool:
     """Keep large freed blocks in the process instead of handing them back to the kernel after each step.
 
     Activations of a training step are tens of megabytes. By default glibc maps each such block anew, and the kernel
@@ -31,21 +31,22 @@ def keep_large_blocks() -> bool:
     return bool(mallopt(_M_MMAP_THRESHOLD, 1 << 30) and mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))
 
 
-def keep_few_products() -> None:
-    """Keep fewer matrix products that were prepared for one shape; to be called before the first product.
+def limit_primitive_caches() -> None:
+    """Limit the caches of oneDNN and PyTorch; to be called before the first matrix multiplication.
 
-    In biLM training the character CNN has other shapes in every window, though some of them return. By default 1,024
-    prepared products are kept twice. Each takes 0.1 MB, and they lie between the large blocks, which then cannot be
-    reused: the process grows by gigabytes. What the environment sets is left as it is.
+    They keep a prepared matrix multiplication for every input shape. In biLM training the character CNN has other
+    shapes in every window; some shapes recur. By default each cache keeps 1,024 entries of 0.1 MB. These lie between
+    the large blocks, which then cannot be reused: the process grows by gigabytes. What the environment sets is left as
+    it is.
     """
     for name in _CACHES:
-        os.environ.setdefault(name, str(_PRODUCTS))
+        os.environ.setdefault(name, str(_CAPACITY))
 
 
 class HeapTrimmer:
     """Hands freed blocks back to the kernel (``malloc_trim``) whenever the process has grown by 15 %.
 
-    Some blocks of a biLM have other sizes in every window. The freed ones that :func:`keep_large_blocks` keeps
+    Some blocks of a biLM have other sizes in every window. The freed ones that :func:`keep_freed_memory` keeps
     may fall into pieces, and then the process grows beyond what a step needs. The step after a trim takes up to a half
     longer, as its blocks are mapped anew. Without glibc or ``/proc`` nothing happens.
     """

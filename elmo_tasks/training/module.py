@@ -59,7 +59,7 @@ class TaskModule(pl.LightningModule):
         return loss + self.model.elmo.penalty()
 
     def loss(self, batch: Any) -> Tensor:
-        """What this process adds to the loss of a batch, without the penalty."""
+        """The loss of a batch in this process, without the penalty."""
         return self.model.loss(self.model(batch), batch)
 
     def mixes(self) -> dict[str, MixWeights]:
@@ -83,7 +83,7 @@ class TaskModule(pl.LightningModule):
             raise self._broken("the gradient")
 
     def gather(self, part: Tensor) -> Tensor:
-        """The tensors of all processes, stacked."""
+        """The tensors of all processes: ``[...]`` each, ``[n_processes, ...]`` together."""
         gathered = self.all_gather(part)
         assert isinstance(gathered, Tensor)
         return gathered

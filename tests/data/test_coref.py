@@ -272,7 +272,8 @@ def test_ontonotes_must_have_as_many_documents_as_conll_2012(tmp_path, read, spl
 def collated(reader, item):
     lengths = torch.tensor(item.gold["sentence_lengths"])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
-    text = Text(item.sentences, torch.zeros(mask.shape, dtype=torch.long), None, mask, None)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    text = Text(item.sentences, torch.zeros(mask.shape, dtype=torch.long), char_ids, mask, None)
     batch = reader.collate([item], [text])
     assert batch.text is text
     assert batch.gold == [item.gold]

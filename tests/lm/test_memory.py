@@ -13,7 +13,7 @@ PROGRAM = """
 import ctypes
 import torch
 from elmo_tasks.bilm.token_encoder import TokenEncoder
-from elmo_tasks.training.memory import keep_few_products
+from elmo_tasks.training.memory import limit_primitive_caches
 
 class Info(ctypes.Structure):  # glibc's mallinfo2
     _fields_ = [(f"field_{k}", ctypes.c_size_t) for k in range(10)]
@@ -26,7 +26,7 @@ def megabytes_in_use():
     return (info.field_4 + info.field_7) / 2**20
 
 torch.set_num_threads(1)
-keep_few_products()
+limit_primitive_caches()
 encoder = TokenEncoder(filters=((1, 16), (7, 48)), embedding_dim=16, n_highway=1, projection_dim=32)
 for n_words in range(200, 1000):
     encoder(torch.randint(1, 262, (n_words, 12))).sum().backward()
@@ -48,12 +48,12 @@ def test_windows_of_ever_new_shapes_do_not_make_the_process_grow() -> None:
 
 KEPT_BLOCKS = """
 from pathlib import Path
-from elmo_tasks.training.memory import HeapTrimmer, keep_large_blocks
+from elmo_tasks.training.memory import HeapTrimmer, keep_freed_memory
 
 def megabytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
-assert keep_large_blocks()
+assert keep_freed_memory()
 heap = HeapTrimmer()
 heap.after_step()
 blocks = [b"x" * 1_000_000 for _ in range(200)]

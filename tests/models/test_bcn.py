@@ -19,7 +19,8 @@ def make_batch():
     """Random words and layers; garbage stands in the padding."""
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
     layers = torch.randn(len(LENGTHS), N_LAYERS, mask.shape[1], ELMO_DIM)
-    text = Text([], torch.randint(N_WORDS, mask.shape), None, mask, layers)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    text = Text([], torch.randint(N_WORDS, mask.shape), char_ids, mask, layers)
     return LabelledBatch(text, torch.tensor([0, 3, 4]), [0, 3, 4])
 
 

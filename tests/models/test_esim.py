@@ -18,7 +18,8 @@ def make_text(lengths):
     """Random words and layers; garbage stands in the padding."""
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(len(lengths), N_LAYERS, mask.shape[1], ELMO_DIM)
-    return Text([], torch.randint(N_WORDS, mask.shape), None, mask, layers)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    return Text([], torch.randint(N_WORDS, mask.shape), char_ids, mask, layers)
 
 
 def make_batch(premises=PREMISES, hypotheses=HYPOTHESES):

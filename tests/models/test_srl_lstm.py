@@ -22,7 +22,8 @@ def make_text(items, n_words=9, layers=None):
     lengths = torch.tensor([len(item.tokens) for item in items])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     layers = None if layers is None else torch.randn(len(items), layers[0], mask.shape[1], layers[1])
-    return Text([item.tokens for item in items], torch.randint(n_words, mask.shape), None, mask, layers)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    return Text([item.tokens for item in items], torch.randint(n_words, mask.shape), char_ids, mask, layers)
 
 
 def make_batch(predicates=PREDICATES, lengths=LENGTHS):

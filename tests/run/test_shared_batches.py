@@ -66,7 +66,7 @@ def test_weighted_gradients_of_the_parts_average_to_those_of_the_batch(
         model.loss(model(batch), batch).backward()
         expected = gradients(model)
         shared = [run.data.collate([part_items[k] for k in part[number]]) for part_items, part in parts]
-        weights = [0 if part.stand_in else model.loss_weight(part) for part in shared]
+        weights = [0 if part.is_placeholder else model.loss_weight(part) for part in shared]
         assert sum(weights) == model.loss_weight(batch)
         for part, weight in zip(shared, weights, strict=True):
             (n_processes * weight / sum(weights) * model.loss(model(part), part) / n_processes).backward()

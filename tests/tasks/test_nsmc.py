@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.assembly import BUNDLED
 from elmo_tasks.data.labelled import LabelledText
 from elmo_tasks.data.nsmc import NsmcReader, tokenize_korean
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
 
 HEADER = "id\tdocument\tlabel\n"
 SAMPLE = BUNDLED / "sample" / "nsmc"

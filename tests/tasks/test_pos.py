@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_tasks.batch import Text
-from elmo_tasks.data.pos import IGNORED, PosItem, PosReader, find_trees
+from elmo_tasks.batch import IGNORE_INDEX, Text
+from elmo_tasks.data.pos import PosItem, PosReader, find_trees
 from elmo_tasks.data.treebank import read_tagged_trees
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
@@ -101,7 +101,8 @@ def test_columns_are_read_from_a_file(tmp_path):
 def make_text(lengths, dim=6):
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     layers = torch.randn(len(lengths), 3, max(lengths), dim) * mask[:, None, :, None]
-    return Text([["w"] * n for n in lengths], 2 * mask.long(), None, mask, layers)
+    char_ids = torch.zeros(*mask.shape, 1, dtype=torch.long)
+    return Text([["w"] * n for n in lengths], 2 * mask.long(), char_ids, mask, layers)
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def batch():
 
 
 def test_tags_that_training_lacks_are_ignored_in_the_loss_but_stay_in_the_gold(batch):
-    assert batch.tags.tolist() == [[2, IGNORED, 0], [1, IGNORED, IGNORED]]
+    assert batch.tags.tolist() == [[2, IGNORE_INDEX, 0], [1, IGNORE_INDEX, IGNORE_INDEX]]
     assert batch.gold == [["VB", "XX", "DT"], ["NN"]]
 
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from elmo_tasks.bilm.lstm_inference import run_direction
 from elmo_tasks.bilm.lstm_training import LSTMFunction
 
+_BLOCK_FLOATS = 32_000_000  # gate activations of one block of steps: 128 MB
+
 State = tuple[Tensor, Tensor]
 """Projected output ``[2, B, P]`` and cell ``[2, B, H]`` of both directions."""
 
@@ -92,3 +94,23 @@ class ProjectedLSTM(nn.Module):
             x, weight, bias, w_projection, *state, list(batch_sizes), self.cell_clip, self.proj_clip
         )
         return out, (hidden, cell)
+
+
+def run_in_blocks(
+    lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State, int8: bool
+) -> tuple[Tensor, State]:
+    """Run a layer over blocks of steps, which bounds the memory of the gates for very long texts.
+
+    The arguments and the result are those of :meth:`ProjectedLSTM.forward`.
+    """
+    limit = max(1, _BLOCK_FLOATS // (8 * lstm.dim))
+    outs, first, begin = [], 0, 0
+    while first < len(batch_sizes):
+        last, end = first, begin
+        while last < len(batch_sizes) and (last == first or end + batch_sizes[last] - begin <= limit):
+            end += batch_sizes[last]
+            last += 1
+        out, state = lstm(x[:, begin:end], batch_sizes[first:last], state, int8)
+        outs.append(out)
+        first, begin = last, end
+    return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from elmo_tasks.bilm.lstm import ProjectedLSTM, State
+from elmo_tasks.bilm.lstm import ProjectedLSTM, State, run_in_blocks
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.states import CarriedStates
 from elmo_tasks.bilm.token_encoder import TokenEncoder
@@ -24,7 +24,6 @@ from elmo_tasks.processor import has_instructions
 BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
 
 _BATCH_POSITIONS = 8192  # tokens of one batch of sentences of similar length
-_CHUNK_FLOATS = 32_000_000  # gate activations of one block of steps: 128 MB
 
 
 def bundled_folder(name: str) -> Path | None:
@@ -144,20 +143,13 @@ class BiLM(nn.Module):
         start = self._states.initial(self.initial_states(len(sentences)), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
-        if encode is None and self._warns_of_truncation and (remark := remark_on_truncated(word_rows)):
-            warnings.warn(f"{remark} (later ones are not named)", stacklevel=3)  # 2 is the decorator
-            self._warns_of_truncation = False
+        if encode is None:
+            self._warn_of_truncation(word_rows)
         table = (encode or self.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
         for rows in _batches([len(s) for s in marked]):
-            ids = nn.utils.rnn.pad_sequence(
-                [torch.tensor([word_rows[w] for w in marked[row]]) for row in rows], batch_first=True
-            )
-            packing = Packing.from_lengths([len(marked[row]) for row in rows])
-            tokens = table[ids]
-            with self._matmul_precision():
-                outputs, final = self.run(packing.pack(tokens), packing.batch_sizes, _select_rows(start, rows))
-            batch = torch.stack([torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)], dim=1)
+            ids = [torch.tensor([word_rows[word] for word in marked[row]]) for row in rows]
+            batch, final = self._run_batch(table, ids, _select_rows(start, rows))
             for row, layers in zip(rows, batch, strict=True):
                 results[row] = layers[:, 1 : len(marked[row]) - 1].clone()
             if state == "carry":
@@ -183,11 +175,26 @@ class BiLM(nn.Module):
         """
         outputs, finals = [], []
         for k, (lstm, state) in enumerate(zip(self.lstms, states, strict=True)):
-            out, final = self._in_blocks(lstm, x, batch_sizes, state)
+            out, final = run_in_blocks(lstm, x, batch_sizes, state, self.precision == "int8")
             x = out + x if self.options.skip_connections and k > 0 else out
             outputs.append(x)
             finals.append(final)
         return outputs, finals
+
+    def _run_batch(self, table: Tensor, ids: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        """All layers ``[B, L, T, D]`` of sentences with marks, and the final state of each LSTM layer.
+
+        Args:
+            table: token vectors ``[n, P]``.
+            ids: long ``[T]`` for each sentence, rows of ``table``.
+            states: one per LSTM layer.
+        """
+        packing = Packing.from_lengths([len(sentence) for sentence in ids])
+        tokens = table[nn.utils.rnn.pad_sequence(list(ids), batch_first=True)]
+        with self._matmul_precision():
+            outputs, finals = self.run(packing.pack(tokens), packing.batch_sizes, states)
+        layers = [torch.cat([tokens, tokens], dim=2), *map(packing.unpack, outputs)]
+        return torch.stack(layers, dim=1), finals
 
     def initial_states(self, n_rows: int) -> list[State]:
         """Zeros for each LSTM layer."""
@@ -207,21 +214,10 @@ class BiLM(nn.Module):
         """Reset the state that ``carry`` starts from."""
         self._states.carried = None
 
-    def _in_blocks(
-        self, lstm: ProjectedLSTM, x: Tensor, batch_sizes: Sequence[int], state: State
-    ) -> tuple[Tensor, State]:
-        """Run a layer over blocks of steps, which bounds the memory of the gates for very long texts."""
-        limit = max(1, _CHUNK_FLOATS // (8 * self.options.dim))
-        outs, first, begin = [], 0, 0
-        while first < len(batch_sizes):
-            last, end = first, begin
-            while last < len(batch_sizes) and (last == first or end + batch_sizes[last] - begin <= limit):
-                end += batch_sizes[last]
-                last += 1
-            out, state = lstm(x[:, begin:end], batch_sizes[first:last], state, self.precision == "int8")
-            outs.append(out)
-            first, begin = last, end
-        return (outs[0] if len(outs) == 1 else torch.cat(outs, dim=1)), state
+    def _warn_of_truncation(self, words: Iterable[str]) -> None:
+        if self._warns_of_truncation and (remark := remark_on_truncated(words)):
+            warnings.warn(f"{remark} (later ones are not named)", stacklevel=4)  # 2 is layers, 3 its decorator
+            self._warns_of_truncation = False
 
     def _remark_on_precision(self) -> str:
         on_cpu = self.encoder.characters.device.type == "cpu"

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
     Raises:
         UserError: for bad input, a full disk, a training that diverged or a GPU with too little memory.
     """
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         options.command(options)
     except torch.cuda.OutOfMemoryError as error:
@@ -133,7 +133,8 @@ def _device(name: str) -> torch.device:
     return torch.device(device_for(name))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m elmo_tasks.pretraining", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
     pack = commands.add_parser("pack", help="encode a text")

@@ -66,7 +66,7 @@ def _question(language: Language, name: str, context: str, starts: list[int], n_
 
 
 def _answer(rng: np.random.Generator, context: str, starts: list[int]) -> dict[str, Any]:
-    """Some words of the context, three in the mean."""
+    """Some words of the context, three on average."""
     n_words = min(int(rng.geometric(0.32)), 40, len(starts))
     first = int(rng.integers(len(starts) - n_words + 1))
     words = context[starts[first] :].split(" ", n_words)[:n_words]

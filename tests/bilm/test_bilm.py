@@ -185,7 +185,7 @@ def test_a_very_long_sentence_is_run_in_blocks_with_the_same_result(tiny_bilm, m
         return forward(lstm, x, *rest)
 
     monkeypatch.setattr(ProjectedLSTM, "forward", spy)
-    monkeypatch.setattr(model, "_CHUNK_FLOATS", 8 * tiny_bilm.options.dim * 9)
+    monkeypatch.setattr("elmo_tasks.bilm.lstm._BLOCK_FLOATS", 8 * tiny_bilm.options.dim * 9)
     assert_same(tiny_bilm.layers(sentences), expected)
     assert max(seen) <= 9
     assert len(seen) > 2 * 150 / 9

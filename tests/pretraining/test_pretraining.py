@@ -15,7 +15,7 @@ from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.lm import LmData
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.perplexity import Perplexity
-from elmo_tasks.pretraining.__main__ import _parser, main
+from elmo_tasks.pretraining.__main__ import main, make_parser
 from elmo_tasks.pretraining.evaluate import load
 from elmo_tasks.pretraining.pack import read_pack
 from elmo_tasks.pretraining.settings import Settings
@@ -190,7 +190,7 @@ def test_16_bit_products_need_a_processor_that_has_them(flags, capsys, monkeypat
 
 @pytest.mark.parametrize("command", ["pack", "train", "export", "perplexity", "join"])
 def test_every_option_is_explained(command):
-    (commands,) = (action.choices for action in _parser()._actions if action.choices)
+    (commands,) = (action.choices for action in make_parser()._actions if action.choices)
     for action in commands[command]._actions:
         assert action.help, action.dest
         if action.default not in (None, False) and action.dest != "help":

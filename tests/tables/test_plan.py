@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from elmo_tasks import interrupts
+from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables import Column, Line, Table, command, jobs
+from elmo_tasks.tables import Column, Line, Table, command, jobs, make_command
 from elmo_tasks.tables.command import execute, read_request
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.jobs import run_jobs
@@ -293,9 +294,8 @@ def test_ctrl_c_ends_in_a_sentence(monkeypatch: Any, capsys: Any) -> None:
         return 0
 
     monkeypatch.setattr(command, "execute", interrupt)
-    monkeypatch.setattr(sys, "argv", ["experiments/table2.py", "--run"])
     with pytest.raises(SystemExit) as ended:
-        command.main(TABLE)
+        run_command(make_command("table2", TABLE), ["--run"])
     assert ended.value.code == 130
     said = "SIGINT: what was finished before is kept; run the same command again to resume\n"
     assert capsys.readouterr() == ("", said)

@@ -61,21 +61,30 @@ def received() -> int | None:
     return _State.received
 
 
-def end(saved: str = DEFAULT_MESSAGE) -> None:
+def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> None:
     """End the process because of the signal that has come.
+
+    Args:
+        saved: what is said to be saved.
+        silently: say nothing, since another process of the run does.
 
     Raises:
         Interrupted: always.
     """
-    raise Interrupted(_say(saved))
+    raise Interrupted(_status() if silently else _say(saved))
 
 
 def _say(saved: str) -> int:
     """Print the sentence; the exit status."""
+    name = signal.Signals(_State.received or signal.SIGTERM).name
+    print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
+    return _status()
+
+
+def _status() -> int:
+    """The exit status of the signal that has come, which is settled by it."""
     number = _State.received or signal.SIGTERM
     _State.received = None
-    name = signal.Signals(number).name
-    print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
     return 128 + number
 
 

@@ -55,6 +55,8 @@ def read_report(folder: Path) -> Rows:
     rows = read_rows([folder])
     if rows.finished or rows.failed:
         return rows
+    if folder.is_file():
+        raise UserError(f"{folder}: a file; expected the folder of rows that it is in")
     if rows.left_out:
         raise UserError(f"{folder}: none of {len(rows.left_out)} files is a usable row; the first: {rows.left_out[0]}")
     raise UserError(f"{folder}: no rows (*.json) here; a run writes its row into results.dir")

@@ -37,7 +37,8 @@ def find_files(folder: Path) -> tuple[Path, Path]:
         matches = sorted(folder.glob(pattern))
         if len(matches) != 1:
             names = ", ".join(m.name for m in matches) or "none"
-            raise UserError(f"bilm.path={folder}: expected exactly one file {pattern}, found {names}")
+            within = f"; {folder / 'bilm'} is a folder within it" if (folder / "bilm").is_dir() else ""
+            raise UserError(f"bilm.path={folder}: expected exactly one file {pattern}, found {names}{within}")
         found.append(matches[0])
     return found[0], found[1]
 

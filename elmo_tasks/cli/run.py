@@ -9,6 +9,7 @@ from functools import partial
 from math import nan
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -87,13 +88,14 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
         the exit status: 1 if a cell of a sweep has failed.
 
     Raises:
-        UserError: if Hydra refuses the command line, or its folder cannot be written.
+        UserError: if an option is none of Hydra's, Hydra refuses the command line, or its folder cannot be written.
     """
     if {"-h", "--help"} & set(arguments):
         from elmo_tasks.cli.keys import describe
 
         print(describe(arguments), flush=True)
         return 0
+    _refuse_unknown_options(arguments)
     sys.argv = [program, *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here
     try:
@@ -105,6 +107,14 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
             raise
         raise UserError(f"{error.filename}: {error.strerror}; set paths.outputs to another folder") from error
     return 1 if sweep.failed else 0
+
+
+def _refuse_unknown_options(arguments: list[str]) -> None:
+    known = {name for action in get_args_parser()._actions for name in action.option_strings}
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name.startswith("-") and name not in known:
+            raise UserError(f"{name}: no such option; values are written KEY=VALUE, such as task=ner; see --help")
 
 
 if __name__ == "__main__":

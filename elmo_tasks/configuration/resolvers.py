@@ -32,7 +32,7 @@ def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:
 
 
 def by_processor(values: DictConfig, *, _root_: DictConfig) -> Any:
-    """``${by_processor:{bfloat16:A,other:B}}``: A on a GPU or a processor with instructions for 16-bit products."""
+    """``${by_processor:{bfloat16:A,other:B}}``: A on a GPU or a processor with bfloat16 instructions."""
     from elmo_tasks.processor import device_for, has_instructions  # PyTorch takes seconds to import
 
     on_gpu = device_for(_root_.trainer.accelerator) == "cuda"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.errors import UserError, quoted
 
 DOCUMENT = "-DOCSTART-"
+_METADATA = re.compile(r"# \S+ = ")  # of CoNLL-U, such as: # sent_id = 1
 
 
 @dataclass
@@ -48,7 +50,7 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
         if len(columns) < min_columns:
             expected = f"expected at least {min_columns} columns"
             raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
-        if not rows and line.startswith(("# sent_id", "# text =")):
+        if not rows and _METADATA.match(line):
             raise UserError(
                 f"{path}:{number}: CoNLL-U, whose first column has no words; make one of words and tags, as by: "
                 r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"

@@ -52,7 +52,7 @@ class TextVectors:
     def __init__(self, path: Path, dim: int, key: str) -> None:
         self.path, self.dim, self.key = path, dim, key
         if not path.is_file():
-            raise UserError(f"{key}.path={path}: no such file")
+            raise UserError(f"{key}.path={path}: {'a folder; expected a file' if path.is_dir() else 'no such file'}")
 
     @property
     def name(self) -> str:

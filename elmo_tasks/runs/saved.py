@@ -92,11 +92,13 @@ def read_model(
         UserError: if files are missing, damaged or of another run, or if the biLM is another one.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; expected that of a finished run")
+        raise UserError(f"{folder}: no such folder; expected that of a finished run, outputs/runs/ID")
     if (folder / BILM).is_dir():
         raise UserError(
             f"{folder}: this run trained a biLM and has no task model; use it with bilm.path={folder / BILM}"
         )
+    if not (folder / RUN).is_file():
+        raise UserError(f"{folder}: no {RUN} in it; expected the folder of one finished run, outputs/runs/ID")
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
     config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))

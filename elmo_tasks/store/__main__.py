@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
@@ -16,6 +16,8 @@ from elmo_tasks.store.inventory import StoredFolder, inventory, removable, remov
 from elmo_tasks.store.shard import VERSION
 
 FOLDER = Path("outputs/layers")
+DIGITS = 8
+"""Of a digest that are shown; ``prune`` takes as many."""
 
 
 def main(arguments: list[str]) -> None:
@@ -47,16 +49,15 @@ def main(arguments: list[str]) -> None:
 
 
 def _list(found: list[StoredFolder], root: Path) -> None:
-    table = Table("folder", "encoder", "keep", "state", "dtype", "sentences", "tokens", "size", "last used")
+    names = ("folder", "encoder", "keep", "state", "dtype", "sentences", "tokens", "size", "last used")
+    table = Table(*(Column(name, no_wrap=True) for name in names), box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     for kept in found:
         used = "now" if kept.used else f"{kept.idle_days:.1f} days ago"
         sentences, tokens = (f"{kept.n_keys:,}", f"{kept.n_rows:,}") if kept.keep == "layers" else ("", "")
         words = f"{kept.n_rows:,} words" if kept.keep == "tokens" else tokens
         version = "" if kept.version == VERSION else f" (version {kept.version})"
-        table.add_row(
-            kept.folder.name + version, kept.encoder, kept.keep, kept.state, kept.dtype, sentences, words,
-            format_bytes(kept.n_bytes), used,
-        )  # fmt: skip
+        digests = (kept.folder.name[:DIGITS] + version, kept.encoder[:DIGITS])
+        table.add_row(*digests, kept.keep, kept.state, kept.dtype, sentences, words, format_bytes(kept.n_bytes), used)
     Console().print(table)
     total, free = sum(kept.n_bytes for kept in found), shutil.disk_usage(root).free
     print(f"{format_bytes(total)} in {root}, {format_bytes(free)} free")

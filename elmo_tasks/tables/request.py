@@ -118,6 +118,8 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks")))
     config = setting(words.overrides).config
     folders = _folders(words.own.get("rows"), Path(config["results"]["dir"]))
+    if "rows" in words.own and not (read.run or read.missing):
+        _refuse_missing(folders)
     return Request(
         name=name,
         choice=choice,
@@ -164,6 +166,12 @@ def _seeds(text: str | None) -> int | None:
 def _folders(text: str | None, written: Path) -> tuple[Path, ...]:
     """The folders that ``rows=`` names; else the committed rows and the configuration's ``results.dir``."""
     return (COMMITTED, written) if text is None else tuple(map(Path, text.split(",")))
+
+
+def _refuse_missing(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"rows={folder}: no such folder")
 
 
 def _extra(overrides: tuple[str, ...], config: dict[str, Any], last: Path, name: str) -> tuple[str, ...]:

@@ -154,7 +154,9 @@ class ResumeCheckpoint(Checkpoint):
     def _end_if_asked(self, trainer: pl.Trainer) -> None:
         asked = interrupts.received() is not None
         if trainer.strategy.reduce_boolean_decision(asked, all=False):
-            interrupts.end(f"training is saved after {trainer.global_step:,} updates")
+            interrupts.end(
+                f"training is saved after {trainer.global_step:,} updates", silently=not trainer.is_global_zero
+            )
 
 
 def _gather_states(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:

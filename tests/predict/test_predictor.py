@@ -156,7 +156,7 @@ def test_weights_of_another_run_are_refused(finished: Finished, tmp_path: Path) 
         (("task", "metric", "_target_"), "os.system", r"config\.json: task\.metric\._target_ must be a class below"),
         (("task", "training", "batch_size"), None, r"config\.json: task\.training: batch_size must be a whole number"),
         (("words", "dim"), None, r"config\.json: words: dim must be a whole number"),
-        (("words", "unit_lenght"), True, r"config\.json: words\.unit_lenght is no setting of word vectors"),
+        (("words", "unit_lenght"), True, r"config\.json: words\.unit_lenght is not a setting of word vectors"),
         (("elmo", "placement"), "above", r"config\.json: elmo\.placement must be one of"),
         (("packages",), ["os"], None),
     ],

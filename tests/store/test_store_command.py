@@ -51,10 +51,10 @@ def test_everything_is_listed_with_its_kind_and_size(stores, tmp_path, tiny_bilm
     assert other.dtype == "float32"
     assert layers.encoder == tokens.encoder == tiny_bilm.digest != other.encoder
     assert layers.n_bytes == sum(p.stat().st_size for p in layers.folder.iterdir() if p.is_file())
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")
     main(["--dir", str(tmp_path)])
     message = capsys.readouterr().out
-    assert all(kept.folder.name in message for kept in by_folder.values())
+    assert all(f"\n{kept.folder.name[:8]} {kept.encoder[:8]} {kept.keep}" in message for kept in by_folder.values())
     assert "6.0 MB free" not in message
     assert str(tmp_path) in message
 

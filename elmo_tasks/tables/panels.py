@@ -55,7 +55,12 @@ def trained_groups(rows: Rows) -> list[Group]:
 
 def keys_text(keys: dict[str, Any]) -> str:
     """``elmo.lambda=1, trainer.patience=3``, as on the command line."""
-    return ", ".join(f"{key}={'null' if value is None else value}" for key, value in keys.items())
+    return ", ".join(f"{key}={_written(value)}" for key, value in keys.items())
+
+
+def _written(value: Any) -> str:
+    """A value as the command line takes it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _short_text(keys: dict[str, Any]) -> str:
@@ -63,7 +68,7 @@ def _short_text(keys: dict[str, Any]) -> str:
     if "bilm.name" in keys:
         keys = {key: value for key, value in keys.items() if not key.startswith("bilm.options.")}
     names = {key: "" if key in ("elmo.mix", "bilm.name") else f"{key.rpartition('.')[2]} " for key in keys}
-    return ", ".join(f"{names[key]}{'null' if value is None else value}" for key, value in keys.items())
+    return ", ".join(f"{names[key]}{_written(value)}" for key, value in keys.items())
 
 
 def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:

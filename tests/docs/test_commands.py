@@ -55,6 +55,8 @@ SHELL = {
     "python -m pytest tests/contract -k trec": "test_extending.py",
     "python run.py task=trec": "test_extending.py",
     "python my_table.py ": "test_documents.py",
+    "elmo-tasks run --config-dir my_conf": "test_extending.py",
+    "elmo-tasks predict outputs/runs/ID --package": "test_extending.py",
     "elmo-tasks run task=snli data=local data.root=$DATA": "a batch script of Slurm",
 }
 """Beginnings of the lines in blocks that show other people's programs."""

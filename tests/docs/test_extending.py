@@ -67,3 +67,31 @@ def test_the_new_files_pass_ruff(copy: Path) -> None:
 def test_the_whole_package_passes_mypy_with_them(copy: Path) -> None:
     """The check of the package itself too: it takes half a minute, and this way it is made once."""
     run(copy, "-m", "mypy", "--cache-dir", str(copy / "cache"))
+
+
+def test_the_new_task_may_be_a_package_of_one_s_own(tmp_path: Path) -> None:
+    written = dict(FILES)
+    for old, new in (("elmo_tasks/data/trec.py", "my_lab/trec.py"), ("elmo_tasks/models/bag.py", "my_lab/bag.py")):
+        (tmp_path / new).parent.mkdir(exist_ok=True)
+        (tmp_path / new).write_text(written[old], "utf-8")
+    conf = tmp_path / "my_conf" / "task" / "trec.yaml"
+    conf.parent.mkdir(parents=True)
+    config = written["conf/task/trec.yaml"].replace("elmo_tasks.data.trec", "my_lab.trec")
+    conf.write_text(config.replace("elmo_tasks.models.bag", "my_lab.bag"), "utf-8")
+    data = tmp_path / "my_data" / "trec"
+    data.mkdir(parents=True)
+    for split in ("train", "test"):
+        (data / f"{split}.label").write_text(written[f"elmo_tasks/bundled/sample/trec/{split}.label"], "utf-8")
+    (tmp_path / "my_questions.txt").write_text("Where is Oslo ?\n", "utf-8")
+    train, predict = re.findall(r"^elmo-tasks .*", PAGE, flags=re.MULTILINE)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), str(REPO)))}
+
+    def command(line: str) -> str:
+        arguments = [sys.executable, "-m", "elmo_tasks", *line.split()[1:]]
+        done = subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "row: outputs/rows/trec-local-" in command(f"{train} trainer.max_epochs=2 trainer.progress=false")
+    (run_folder,) = (tmp_path / "outputs" / "runs").iterdir()
+    assert command(predict.replace("ID", run_folder.name)).strip()

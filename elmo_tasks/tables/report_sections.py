@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Callable
 
@@ -147,7 +148,8 @@ def _tasks(rows: Rows) -> list[Group]:
 
 
 def _short_names(shown: list[list[str]]) -> list[str]:
-    """As few columns of each line as distinguish it from the others."""
+    """As few columns of each line as distinguish it from the others; of a key its last part, ``dropout 0.4``."""
+    shown = [[*cells[:5], re.sub(r"[\w.]*\.(\w+)=", r"\1 ", cells[5])] for cells in shown]
     names = [cells[0] for cells in shown]
     for columns in ((0, 1), (0, 4), (0, 4, 5), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
         clash = {name for name in names if names.count(name) > 1}

@@ -334,6 +334,15 @@ def test_another_model_or_data_is_another_panel(make_row: MakeRow, changes: dict
     assert len(found) == len({panel.title for panel in found}) == 2
 
 
+def test_mixes_are_told_apart_by_the_last_part_of_a_key(make_row: MakeRow) -> None:
+    changes = [{"config.elmo.dropout": rate, "config.task.size": rate} for rate in (0.2, 0.4)]
+    names = [mix.name for mix in PARTS["weights"](collect([make_row(1, 80.0, changes=one) for one in changes])).mixes]
+    for name, rate in zip(names, (0.2, 0.4), strict=True):
+        assert f"dropout {rate}" in name
+        assert f"size {rate}" in name
+        assert "=" not in name
+
+
 def test_curves_are_told_apart_in_few_words(make_row: MakeRow) -> None:
     changes = [{}, {"config.bilm.name": "small", "config.bilm.options": {"dim": 9}}, {"config.elmo.dropout": 0.4}]
     rows = collect([make_row(1, [70.0, 80.0], changes=change) for change in changes])

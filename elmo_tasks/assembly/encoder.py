@@ -18,6 +18,9 @@ from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
 
+DEFAULTS = ("mini", "mini_ko")
+"""Names that a task has by default: who gives a path alone has not chosen their sizes."""
+
 
 def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
     """The frozen biLM or the encoder in its place; None for a baseline.
@@ -54,7 +57,7 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
     model = BiLM.load(path or name)
     model.precision = bilm["precision"]
     expected = bilm_options(bilm)
-    if bundled_folder(name) is None and model.options != expected:
+    if name not in DEFAULTS and model.options != expected:
         theirs, ours = differing(model.options, expected)
         raise UserError(f"bilm={name} has {ours}, but bilm.path={path} holds {theirs}")
     if bilm["state"] == "warm":

@@ -323,6 +323,11 @@ def test_weights_of_another_size_than_named_are_refused(composed: Any) -> None:
         train.run(composed("bilm=original"))
 
 
+def test_a_bundled_size_is_not_the_name_of_another_one(composed: Any) -> None:
+    with pytest.raises(UserError, match=r"bilm=small has .*dim=1024.* holds .*dim=512"):
+        train.run(composed("bilm=small", "bilm.path=mini"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),

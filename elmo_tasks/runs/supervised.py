@@ -73,15 +73,18 @@ class SupervisedRun:
             scores, files = self._score(module, folder, finished)
         if finished is None:
             write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
+        work = describe_work(self.cfg, module.metric, watch, done)
+        if finished is not None:  # seconds and layers stay those of the training, not of scoring alone
+            work["seconds"] = finished.seconds
         return Measured(
-            **describe_work(self.cfg, module.metric, watch, done),
+            **work,
             data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
             scores=scores,
             files=files,
             weights=sha256((folder.partial if finished is None else folder.final) / WEIGHTS),
             parameters=parameters,
             elmo=describe_elmo(self.cfg, mixes(module.mixes())),
-            layers=describe_layers(filled),
+            layers=describe_layers(filled) if finished is None else finished.layers,
         )
 
     def _read(self, folder: RunFolder, finished: Row | None) -> Filled:

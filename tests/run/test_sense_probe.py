@@ -97,7 +97,7 @@ def test_a_finished_layer_is_found_again_and_layers_share_one_pass(
     monkeypatch.setattr(SenseProbeRun, "measure", None)
     capsys.readouterr()
     run("elmo.mix=layer_1", "trainer.max_epochs=7", "words=glove")  # neither takes part
-    assert "already there" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().out
 
 
 def test_a_fraction_of_the_training_sentences_can_be_used(run: Any, tmp_path: Path) -> None:

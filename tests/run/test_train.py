@@ -80,6 +80,7 @@ def test_another_test_set_is_the_same_run_and_only_its_scores_are_new(
     assert second["scores"]["dev"] == first["scores"]["dev"] == second["scores"]["test"] != first["scores"]["test"]
     assert second["data"]["digest"] == first["data"]["digest"]
     assert len({second["data"]["test_digest"], first["data"]["test_digest"], None}) == 3
+    assert (second["seconds"], second["layers"]) == (first["seconds"], first["layers"])  # those of the training
 
 
 def test_a_finished_run_is_not_repeated_unless_forced(
@@ -90,7 +91,7 @@ def test_a_finished_run_is_not_repeated_unless_forced(
     real = supervised.fit
     monkeypatch.setattr(supervised, "fit", lambda *a: ran.append(1) or real(*a))
     assert train.run(composed()) == first
-    assert "already there" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().out
     assert not ran
     train.run(composed("force=true"))
     assert len(ran) == 1

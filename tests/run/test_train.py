@@ -47,7 +47,7 @@ def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(
         alone = compose("config", ["task=pos", "elmo.mix=layer_1"])
         assert compose("config", ["task=pos", "words=glove"]).words.dim == 50
         assert compose("config", ["task=ner"]).words.name == "glove"
-        with pytest.raises(UserError, match=r"^words=none leaves a model nothing to read but ELMo at its input"):
+        with pytest.raises(UserError, match=r"^words=none needs ELMo at the input; set elmo.placement"):
             validate(compose("config", ["task=pos", "elmo.placement=none"]))
     small = {key: with_words[key] for key in ("paths", "trainer", "logger", "data")}
     alone = OmegaConf.merge(alone, small, {"bilm": {"path": str(tmp_path / "bilm")}})

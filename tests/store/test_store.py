@@ -313,7 +313,7 @@ class TestTokenStore:
         assert token_store.shards.row_bytes == 6 * 2
 
     def test_the_limit_is_observed(self, tiny_bilm, tmp_path):
-        with pytest.raises(UserError, match=r"^11 words need .* bilm\.store\.limit_gb"):
+        with pytest.raises(UserError, match=r"^12 words need .* bilm\.store\.limit_gb"):
             TokenStore(tmp_path / "store", tiny_bilm, limit_gb=1e-9).fill(SENTENCES)
         assert list(tmp_path.iterdir()) == []
 

@@ -65,7 +65,7 @@ def test_mixes_share_one_pass_other_options_do_not_and_seeds_make_an_ensemble(
     ("override", "message"),
     [
         ("bilm.state=carry", r"^bilm\.state=carry needs a biLM; bilm=\w+ supports only reset"),
-        ("bilm.state=warm", r"^bilm\.state=warm is for a biLM"),
+        ("bilm.state=warm", r"^bilm\.state=warm needs a biLM; bilm=\w+ supports only reset"),
         ("bilm.store.keep=tokens", r"^bilm\.store\.keep=tokens needs a biLM; bilm=\w+ supports only layers"),
         ("bilm.path=null", r"^bilm=\w+ is not bundled; set bilm\.path to its files"),
         ("bilm.name=a/b", r"^bilm\.name must be a name of letters"),

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -231,7 +232,7 @@ def test_the_report_gives_an_ensemble_a_line_of_its_own(composed: Any, tmp_path:
     added = set(table(tmp_path).splitlines()) - set(before.splitlines())
     assert set(before.splitlines()) <= set(table(tmp_path).splitlines())
     (line,) = added
-    assert "| both, scalar, lambda 0.001, ensemble of 2 |" in line
+    assert re.search(r"\| both, scalar, lambda 0\.001, mini [0-9a-f]{4}, ensemble of 2 \|", line)  # its own weights
     assert f"| 1 | accuracy | {value:.2f} | - |" in line
 
 

@@ -24,6 +24,12 @@ REPO = Path(__file__).parent.parent
 pytest_plugins = ["tiny_encoders"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that all processes end at about the same time."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def _one_thread_and_a_fixed_seed() -> None:
     torch.set_num_threads(1)

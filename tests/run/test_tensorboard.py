@@ -22,5 +22,7 @@ def test_without_tensorboard_the_extra_is_named(composed, monkeypatch: pytest.Mo
         raise ModuleNotFoundError
 
     monkeypatch.setattr("pytorch_lightning.loggers.TensorBoardLogger", missing)
-    with pytest.raises(UserError, match=r"^logger=tensorboard needs the extra `tensorboard`: pip install tensorboard"):
+    with pytest.raises(
+        UserError, match=r"^logger=tensorboard needs the extra `tensorboard`: pip install -e '\.\[tensorboard\]'"
+    ):
         run(composed("task=ner", "logger=tensorboard"))

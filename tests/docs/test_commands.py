@@ -101,7 +101,7 @@ def test_a_run_on_the_sample_writes_a_row(command: Command, tmp_path: Path, tiny
         "trainer.max_epochs=1",
     ]
     if "task=lm" not in overrides:
-        overrides += [f"bilm.path={tmp_path / 'bilm'}", "data.fraction=0.1"]
+        overrides += ["bilm.name=mini", f"bilm.path={tmp_path / 'bilm'}", "data.fraction=0.1"]  # a name of any sizes
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("config", overrides)
     run_composed(cfg)

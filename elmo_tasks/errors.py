@@ -92,11 +92,11 @@ def hydra_sentence(error: BaseException) -> str:
     options = getattr(error, "options", None)
     missing = getattr(error, "missing_cfg_file", None)
     if options and missing:
-        group, _, path = str(missing).partition("//")
-        if path:  # an absolute one
-            return f"{group}=/{path}: not a choice of {group}; a path of your own is {group}.path=/{path}"
-        group, _, name = str(missing).rpartition("/")
-        return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}"
+        text = str(missing)
+        cut = text.find("//") if "//" in text else text.rfind("/")  # // is before an absolute path
+        group, name = text[:cut], text[cut + 1 :]
+        own = f"; a path of your own is {group}.path={name}" if "//" in text and group in ("bilm", "words") else ""
+        return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}{own}"
     override = getattr(error, "override", None)
     if override is not None:
         return f"{override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"

@@ -1,9 +1,11 @@
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from elmo_tasks import interrupts
 from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
 
@@ -55,3 +57,15 @@ def test_a_pipe_that_is_closed_early_is_not_an_error() -> None:
     done = subprocess.run([sys.executable, "-c", program], stdout=start, stderr=subprocess.PIPE, text=True)
     os.close(start)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_one_process_of_several_speaks_of_a_signal_and_all_end_with_its_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for silently, said in ((False, "SIGTERM: the state is saved; run the same command again to resume\n"), (True, "")):
+        monkeypatch.setattr(interrupts._State, "received", signal.SIGTERM)
+        with pytest.raises(interrupts.Interrupted) as ended:
+            interrupts.end("the state is saved", silently=silently)
+        assert ended.value.code == 128 + signal.SIGTERM
+        assert capsys.readouterr().err == said
+        assert interrupts.received() is None

@@ -110,6 +110,7 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
 
 
 def _refuse_unknown_options(arguments: list[str]) -> None:
+    """Hydra would print all of its options and name the file ``run.py``."""
     known = {name for action in get_args_parser()._actions for name in action.option_strings}
     for argument in arguments:
         name = argument.partition("=")[0]

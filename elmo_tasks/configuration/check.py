@@ -36,10 +36,8 @@ def check_section(section: type, values: Any, prefix: str = "", *, complete: boo
         if name in values:
             _check_value(f"{prefix}{name}", values[name], hint, complete)
         elif complete and name not in optional:
-            expected = find_rule(hint)[0]
-            raise UserError(
-                f"{prefix}{name} is missing" + ("" if expected == "anything" else f"; it must be {expected}")
-            )
+            expected = "" if hint is Any else f"; it must be {find_rule(hint)[0]}"
+            raise UserError(f"{prefix}{name} is missing{expected}")
 
 
 def check_constructor(key: str, node: dict[str, Any], constructor: Callable[..., Any]) -> None:

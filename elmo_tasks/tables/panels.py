@@ -60,7 +60,9 @@ def keys_text(keys: dict[str, Any]) -> str:
 
 def _written(value: Any) -> str:
     """A value as the command line takes it."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _short_text(keys: dict[str, Any]) -> str:

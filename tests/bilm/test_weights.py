@@ -156,6 +156,12 @@ def test_a_missing_folder_is_named(tmp_path):
     assert "bilm.path" in refusal(tmp_path / "nowhere")
 
 
+def test_the_folder_of_a_run_names_that_of_its_bilm(tmp_path):
+    (tmp_path / "bilm").mkdir()
+    with pytest.raises(UserError, match=rf"found none; {re.escape(str(tmp_path))}/bilm is a folder within it$"):
+        BiLM.load(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["options.json", "weights.hdf5"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()

@@ -78,6 +78,13 @@ def test_a_file_without_a_sentence_is_refused_as_empty(tmp_path, content):
         files.read(NerReader(), "dev")
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(read, codec):
+    mark = b"" if codec == "utf-16" else "\ufeff".encode(codec)
+    with pytest.raises(UserError, match=r"some\.conll: UTF-16, which is not read; convert it to UTF-8"):
+        read(mark + "EU I-ORG\n".encode(codec))
+
+
 def test_a_file_whose_first_column_is_numbers_is_no_column_file(read):
     lines = ["# sent_id = a-1", "# text = The cat", "1\tThe\tthe\tDET", "2\tcat\tcat\tNOUN", "", ""]
     for begin in (0, 1):

@@ -134,6 +134,8 @@ def test_an_incomplete_folder_gives_a_one_sentence_error(finished: Finished, nam
 def test_a_folder_that_is_no_run_gives_a_one_sentence_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere: no such folder; expected that of a finished run"):
         load_run(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r": no run\.json in it; expected the folder of one finished run, outputs/"):
+        load_run(tmp_path)
 
 
 def test_weights_of_another_run_are_refused(finished: Finished, tmp_path: Path) -> None:

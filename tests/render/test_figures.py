@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import itertools
 import json
 import math
 import os
@@ -232,30 +231,6 @@ def test_nothing_of_a_picture_is_cut_off() -> None:
         assert 10 <= first <= 40  # of about 20 pixels
 
 
-@pytest.mark.parametrize("settings", [2, 9])
-def test_nothing_written_in_a_figure_overlaps(settings: int) -> None:
-    lambdas = [0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0][:settings]
-    points = [point(x, [70.0]) for x in lambdas]
-    curves = [Curve(f"ELMo at the input, setting {n}", "input", points) for n in range(settings)]
-    panels = [Panel("a task · a data set with a long name · scale=cpu · bilm=original", "F1", curves)] * 3
-    gains = [Pair("sst5", point(0, [44.0]), point(0, [47.0]), 3.0)] * settings
-    with style():
-        for figure in (line_figure(panels, "lambda"), gain_figure(gains[:1]), gain_figure(gains)):
-            assert figure is not None
-            figure.draw_without_rendering()
-            extents = [box for axes in figure.axes for box in written(axes)]
-            extents += [legend.get_window_extent() for legend in figure.legends]
-            assert [(a, b) for a, b in itertools.combinations(extents, 2) if a.overlaps(b)] == []
-
-
-def written(axes: Any) -> list[Any]:
-    """The extents of the title, the axis labels, the legend and, unless they are slanted, the tick labels."""
-    ticks = [tick for tick in axes.get_xticklabels() if not tick.get_rotation()]
-    legend = axes.get_legend()
-    parts = [axes.title, axes.xaxis.label, *ticks, *([legend] if legend else [])]
-    return [part.get_window_extent() for part in parts if legend is part or part.get_text()]
-
-
 def test_the_lambda_figure_has_a_place_for_zero_and_the_baseline_at_every_lambda(make_row: MakeRow) -> None:
     scores = {0.0: [60.0, 62.0], 0.001: [70.0, 71.0], 1.0: [50.0, 40.0]}
     rows = [make_row(seed, v, l2=l2) for l2, values in scores.items() for seed, v in enumerate(values)]
@@ -334,33 +309,6 @@ def test_another_model_or_data_is_another_panel(make_row: MakeRow, changes: dict
     assert len(found) == len({panel.title for panel in found}) == 2
 
 
-def test_mixes_are_told_apart_by_the_last_part_of_a_key(make_row: MakeRow) -> None:
-    changes = [{"config.elmo.dropout": rate, "config.task.size": rate} for rate in (0.2, 0.4)]
-    names = [mix.name for mix in PARTS["weights"](collect([make_row(1, 80.0, changes=one) for one in changes])).mixes]
-    for name, rate in zip(names, (0.2, 0.4), strict=True):
-        assert f"dropout {rate}" in name
-        assert f"size {rate}" in name
-        assert "=" not in name
-
-
-def test_curves_are_told_apart_in_few_words(make_row: MakeRow) -> None:
-    changes = [{}, {"config.bilm.name": "small", "config.bilm.options": {"dim": 9}}, {"config.elmo.dropout": 0.4}]
-    rows = collect([make_row(1, [70.0, 80.0], changes=change) for change in changes])
-    (panel,) = PARTS["epochs"](rows).panels
-    names = [curve.name for curve in panel.curves]
-    assert len(set(names)) == 3
-    assert all(len(name) < 40 and "options" not in name for name in names), names
-
-
-def test_more_curves_than_kinds_of_lines_differ_in_their_points() -> None:
-    curves = [Curve(f"{k}", "input", [point(0, [1.0]), point(1, [2.0])]) for k in range(6)]
-    with style():
-        figure = line_figure([Panel("a", "F1", curves)], "epoch")
-        assert figure is not None
-        looks = [(line.get_linestyle(), line.get_markerfacecolor()) for line in figure.axes[0].lines]
-    assert len(set(looks)) == 6
-
-
 def test_another_bilm_is_another_curve(make_row: MakeRow) -> None:
     other = make_row(2, 90.0, changes={"bilm.digest": "cccccccc", "config.bilm.name": "other"})
     (panel,) = panels([make_row(1, 80.0), other], "epochs")
@@ -399,25 +347,10 @@ def test_a_drawing_for_a_page_keeps_its_ids_to_itself(make_row: MakeRow) -> None
         assert "currentColor" in element
 
 
-def test_a_name_in_a_figure_is_neither_a_formula_nor_a_tag(make_row: MakeRow) -> None:
-    name = "$a_b$ <script> & </svg>"
-    svg = drawn([make_row(1, [1.0, 2.0], task=name)], "epochs").svg
-    assert any(name in text for text in Axes(svg).texts)
-    assert "<script" not in inline(Drawing("x", "t", svg))
-
-
 def test_without_matplotlib_the_extra_is_named(make_row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[report\]'"):
         figures([make_row(1, [80.0, 81.0])])
-
-
-def test_only_titles_that_clash_are_lengthened(make_row: MakeRow) -> None:
-    other = make_row(2, 90.0, changes={"data.digest": "eeeeeeee"})
-    titles = [panel.title for panel in panels([make_row(1, 80.0), other, make_row(1, 70.0, task="snli")], "epochs")]
-    assert "snli, local, 1,000 items" in titles
-    clashing = [title for title in titles if title.startswith("ner, local, 1,000 items, data ")]
-    assert len({*clashing}) == 2
 
 
 def test_a_curve_of_shares_has_two_of_them_and_they_are_labelled_as_meant(make_row: MakeRow) -> None:
@@ -427,3 +360,10 @@ def test_a_curve_of_shares_has_two_of_them_and_they_are_labelled_as_meant(make_r
     assert [curve.placement for curve in panel.curves] == ["none", "input"]
     assert [label for _, label in Axes(drawn(rows, "shares").svg).x] == [1, 12.4, 100]
     assert panels([make_row(1, 50.0, used=10), make_row(1, 50.0, placement="none", used=995)], "shares") == []
+
+
+def test_a_name_in_a_figure_is_neither_a_formula_nor_a_tag(make_row: MakeRow) -> None:
+    name = "$a_b$ <script> & </svg>"
+    svg = drawn([make_row(1, [1.0, 2.0], task=name)], "epochs").svg
+    assert any(name in text for text in Axes(svg).texts)
+    assert "<script" not in inline(Drawing("x", "t", svg))

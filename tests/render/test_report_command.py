@@ -8,7 +8,7 @@ import pytest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.render.sections import markdown_document
-from elmo_tasks.report import main, sections
+from elmo_tasks.report import main, read_report, sections
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.rows.schema import Row
 
@@ -95,6 +95,12 @@ def test_an_empty_folder_ends_in_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == f"error: {tmp_path}: no rows (*.json) here; a run writes its row into results.dir\n"
+
+
+def test_a_row_in_place_of_its_folder_is_told(make_row: MakeRow, write_rows: WriteRows) -> None:
+    (path,) = write_rows(make_row(1, 80.0)).glob("*.json")
+    with pytest.raises(UserError, match=r"\.json: a file; expected the folder of rows that it is in$"):
+        read_report(path)
 
 
 def test_a_pipe_that_is_closed_early_is_not_an_error(make_row: MakeRow, write_rows: WriteRows) -> None:

@@ -40,6 +40,8 @@ REPO = Path(__file__).parents[2]
         ("task.files.test=sst/train.txt", r"sst/train\.txt is in both train and test"),
         ("task.files.dev=sst/devel.txt", r"sst/devel\.txt: no such file; .*task\.files\.dev"),
         ("words.path=/no/such", r"words\.path=/no/such: no such file"),
+        ("words.path=/", r"words\.path=/: a folder; expected a file"),
+        ("~task", r"^task is missing$"),
         ("seed=-1", r"seed must be a whole number from 0 to 4,294,967,295, found -1"),
         ("seed=4294967296", r"seed must be a whole number from 0 to .*, found 4294967296"),
         ("seed=1.5", r"seed must be a whole number"),
@@ -335,6 +337,9 @@ def test_a_bundled_size_is_not_the_name_of_another_one(composed: Any) -> None:
         (["task=foo"], "error: task=foo: unknown choice; expected one of"),
         (["elmo.placment=both"], "error: unknown key 'elmo.placment'; expected one of placement, mix"),
         (["elmo.placement=inptu"], "error: elmo.placement must be one of none, input, output, both, found 'inptu'"),
+        (["bilm=/some/folder"], "error: bilm=/some/folder: unknown choice; expected one of cove, hf, medium, mini"),
+        (["task=/some/folder"], "error: task=/some/folder: unknown choice; expected one of coref, lm"),
+        (["--task", "ner"], "error: --task: no such option; values are written KEY=VALUE, such as task=ner"),
     ],
 )
 def test_the_command_line_ends_in_one_sentence_and_status_1(

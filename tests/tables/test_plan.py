@@ -129,6 +129,13 @@ def test_runs_on_wandb_have_the_table_s_name_as_a_tag_and_are_the_same_runs(tmp_
     assert plain.key == tagged.key
 
 
+def test_a_folder_of_rows_that_is_not_there_is_told_before_a_table_of_nothing(tmp_path: Path) -> None:
+    nowhere = f"rows={tmp_path / 'nowhere'}"
+    with pytest.raises(UserError, match=rf"^{nowhere}: no such folder$"):
+        read_request([nowhere])
+    assert read_request([nowhere, "--missing"]).missing  # runs will write into it
+
+
 def test_an_ensemble_comes_after_its_members(tmp_path: Path, capsys: Any) -> None:
     found = commands(tmp_path, ENSEMBLE, TEST, capsys=capsys)
     common = "python run.py data=local task=ner data.root=DIR"

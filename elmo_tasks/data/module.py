@@ -73,7 +73,8 @@ class TaskData(pl.LightningDataModule):
         self.items = read_splits(self.reader, self.source, self.dev_share)
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
-        self._n_updates = len(self._shuffled(random.Random(0)))
+        # of an epoch of the whole set, which an epoch of a share has too; 0 for the whole set itself
+        self._n_updates = len(self._shuffled(random.Random(0))) if self.fraction < 1 else 0
         self.items["train"] = take_fraction(self.items["train"], self.fraction, self.seed)
         vocabulary, matrix, self.coverage = self.words.embed(self._count_words("train"), self._count_words("dev"))
         self.fitted = FittedData(self.reader, vocabulary, matrix, update_words=self.update_words)
@@ -122,13 +123,12 @@ class TaskData(pl.LightningDataModule):
         """
         rng = random.Random(f"{self.seed}-{number}")
         train = self.items["train"]
-        is_share = len(train) < self.original["train"]
         items: list[Any] = []
         batches: list[list[int]] = []
-        while not batches or (is_share and len(batches) < self._n_updates):
+        while not batches or len(batches) < self._n_updates:
             batches += [[len(items) + k for k in batch] for batch in self._shuffled(rng)]
             items += [self.reader.vary(item, rng) for item in train]
-        items, batches = self._own_rows(items, batches[: self._n_updates] if is_share else batches)
+        items, batches = self._own_rows(items, batches[: self._n_updates or None])
         return self._loader(items, _Batches(batches, self._n_done))
 
     def val_dataloader(self) -> DataLoader[Any]:
@@ -138,7 +138,8 @@ class TaskData(pl.LightningDataModule):
         they are in a fixed random order, so that these are of all lengths.
         """
         batches = self._by_length("dev")
-        if self.trainer and self.trainer.limit_val_batches != 1.0:
+        limit = self.trainer.limit_val_batches if self.trainer else 1.0
+        if isinstance(limit, int) or limit < 1:  # 1 is one batch, 1.0 is all of them
             random.Random(0).shuffle(batches)
         return self._loader(*self._own_rows(self.items["dev"], batches))
 

@@ -161,6 +161,8 @@ def test_scoring_a_part_of_dev_during_training_takes_items_of_all_lengths(make_d
     everything = contents(data.val_dataloader())
     data.trainer = SimpleNamespace(limit_val_batches=1.0, world_size=1)
     assert contents(data.val_dataloader()) == everything
+    data.trainer.limit_val_batches = 1
+    assert contents(data.val_dataloader())[0] != everything[0], "one batch, not the shortest"
     data.trainer.limit_val_batches = 0.3
     part = contents(data.val_dataloader())[: int(0.3 * len(everything))]
     assert contents(data.val_dataloader())[: len(part)] == part, "the same ones each time"

@@ -16,6 +16,7 @@ from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
+from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
@@ -122,18 +123,7 @@ def build_logger(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger | boo
         return Curves(folder)
     if name == "tensorboard":
         return _tensorboard(folder)
-    from pytorch_lightning.loggers import WandbLogger
-
-    os.environ.setdefault("WANDB_SILENT", "true")
-    return WandbLogger(
-        project=cfg["logger"]["project"],
-        offline=cfg["logger"]["offline"],
-        save_dir=str(folder),
-        name=run_id,
-        group=f"{cfg['task']['name']}-{cfg['data']['name']}-{cfg['scale']['name']}",
-        tags=_tags(cfg),
-        config=cfg,
-    )
+    return _wandb(cfg, folder, run_id)
 
 
 def _tensorboard(folder: Path) -> Logger:
@@ -145,6 +135,31 @@ def _tensorboard(folder: Path) -> Logger:
         raise UserError(
             "logger=tensorboard needs the extra `tensorboard`: pip install -e '.[tensorboard]'; or use logger=csv"
         ) from error
+
+
+def _wandb(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger:
+    from pytorch_lightning.loggers import WandbLogger
+
+    os.environ.setdefault("WANDB_SILENT", "true")
+    return WandbLogger(
+        project=cfg["logger"]["project"],
+        offline=cfg["logger"]["offline"],
+        save_dir=str(folder),
+        id=_interrupted_wandb_id(folder),
+        name=run_id,
+        group=f"{cfg['task']['name']}-{cfg['data']['name']}-{cfg['scale']['name']}",
+        tags=_tags(cfg),
+        config=cfg,
+    )
+
+
+def _interrupted_wandb_id(folder: Path) -> str | None:
+    """The W&B ID of the run that is resumed, so that its curves are continued; None for a run from its beginning."""
+    if not (folder / STATE).exists():
+        return None
+    # such as offline-run-20180601_120000-ab12cd34; run-... if it was online
+    parts = [path.name.removeprefix("offline-").split("-", 2) for path in folder.glob("wandb/*run-*-*")]
+    return max(parts)[2] if parts else None
 
 
 def _tags(cfg: dict[str, Any]) -> list[str]:

@@ -47,6 +47,7 @@ def _refuse_sweep() -> None:
 
 def _run_cell(cfg: DictConfig) -> float:
     """Run a cell; after one with a bad configuration or bad data the sweep continues."""
+    cfg.if_running = cfg.if_running or "wait"  # for an equal cell, such as that of another lambda without ELMo
     try:
         score = run_composed(cfg)
     except UserError as error:
@@ -88,7 +89,8 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
         the exit status: 1 if a cell of a sweep has failed.
 
     Raises:
-        UserError: if an option is none of Hydra's, Hydra refuses the command line, or its folder cannot be written.
+        UserError: if an option is none of Hydra's, Hydra refuses the command line, its folder cannot be written, or its
+            launcher needs a Slurm that is not there.
     """
     if {"-h", "--help"} & set(arguments):
         from elmo_tasks.cli.keys import describe
@@ -106,6 +108,12 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
         if error.filename is None:
             raise
         raise UserError(f"{error.filename}: {error.strerror}; set paths.outputs to another folder") from error
+    except RuntimeError as error:  # of submitit
+        if "srun" not in str(error):
+            raise
+        raise UserError(
+            "hydra/launcher=submitit_slurm needs Slurm, but there is no `srun` here; use hydra/launcher=joblib"
+        ) from error
     return 1 if sweep.failed else 0
 
 

@@ -255,7 +255,7 @@ class Configuration:
     ensemble: Any  # see validate.py
     force: bool
     plan: bool
-    if_running: Literal["refuse", "wait"]
+    if_running: Literal["refuse", "wait"] | None
     packages: Any  # see targets.py
     paths: PathsSection
     results: ResultsSection

@@ -64,8 +64,8 @@ def run(config: DictConfig) -> float:
         row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
     print_summary(row, folder.row)
-    for offline in sorted(folder.final.glob("wandb/offline-run-*")):
-        print(f"upload the curves: wandb sync {offline}")
+    if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):  # one for each process
+        print(f"upload the curves: wandb sync {' '.join(offline)}")
     return row.score
 
 

@@ -69,3 +69,22 @@ def test_a_sweep_through_another_launcher_ends_with_the_same_table(tmp_path: Pat
     done = elmo_tasks(tmp_path, "sweep", *launcher, "task=ner", *SMALL, "seed=1,2")
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"│ [12] +│ +\d+\.\d\d │", done.stdout)) == 2
+
+
+@pytest.mark.slow
+def test_equal_cells_that_run_side_by_side_are_one_run(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="needs the extra sweep")
+    launcher = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    done = elmo_tasks(tmp_path, "sweep", *launcher, "task=ner", *SMALL, "elmo.lambda=0.001,1")
+    assert done.returncode == 0, done.stderr
+    scores = re.findall(r"│ [\d.]+ +│ +(\d+\.\d\d) │", done.stdout)
+    assert len(scores) == 2
+    assert scores[0] == scores[1]
+    assert len([*(tmp_path / "outputs" / "rows").glob("*.json")]) == 1
+
+
+def test_slurm_on_a_machine_without_it_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
+    done = elmo_tasks(tmp_path, "sweep", "hydra/launcher=submitit_slurm", "task=ner", *SMALL, "seed=1,2")
+    sentence = "hydra/launcher=submitit_slurm needs Slurm, but there is no `srun` here; use hydra/launcher=joblib"
+    assert (done.returncode, done.stderr) == (1, f"error: {sentence}\n")

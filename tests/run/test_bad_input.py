@@ -111,7 +111,7 @@ REPO = Path(__file__).parents[2]
         ("~task", r"task is missing"),
         ("~trainer.patience", r"trainer\.patience is missing; it must be a whole number of at least 1, or null"),
         ("packages=5", r"packages must be a list of packages"),
-        ("if_running=maybe", r"if_running must be one of refuse, wait, found 'maybe'"),
+        ("if_running=maybe", r"if_running must be one of refuse, wait, or null, found 'maybe'"),
         ("task.reader._target_=torch.load", r"task\.reader\._target_ must be a class below elmo_tasks\.data, "),
         ("task.reader._target_=pathlib.Path.touch", r"task\.reader\._target_ must be a class below elmo_tasks\.data"),
         ("task.reader._target_=elmo_tasks.data.sst5.Path", r"task\.reader\._target_=.*: not a class of this package"),

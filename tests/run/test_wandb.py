@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from elmo_tasks.runs import run as train
+from elmo_tasks.training.state_file import TensorsAndJson
 
 wandb = pytest.importorskip("wandb")
+
+
+class Killed(BaseException):
+    """Nothing handles it, as nothing handles a kill."""
 
 
 def records(path: Path) -> Iterator[Any]:
@@ -63,3 +68,28 @@ def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(compose
         assert run.run_group == "sst5-sample-cpu"
         assert {"table2", "placement=both", "mix=scalar", f"lambda={config['elmo']['lambda']:g}"} <= set(run.tags)
     assert seen == {0.001, 1}
+
+
+@pytest.mark.slow
+def test_a_resumed_run_continues_its_wandb_run(composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    config = composed("elmo.placement=none", "logger=wandb")
+    save = TensorsAndJson.save_checkpoint
+
+    def save_and_stop(*arguments: Any, **options: Any) -> None:
+        save(*arguments, **options)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TensorsAndJson, "save_checkpoint", save_and_stop)
+        with pytest.raises(Killed):
+            train.run(config)
+    train.run(config)
+    folders = sorted((tmp_path / "outputs").glob("runs/*/wandb/offline-run-*"))
+    assert len(folders) == 2  # one for each process
+    first, second = (read_run(next(folder.glob("run-*.wandb"))) for folder in folders)
+    assert first[2].run_id == second[2].run_id
+    assert [len(history["dev/accuracy"]) for _, history, _ in (first, second)] == [1, 1]
+    assert f"upload the curves: wandb sync {folders[0]} {folders[1]}\n" in capsys.readouterr().out
+    train.run(composed("elmo.placement=none", "logger=wandb", "force=true"))
+    (folder,) = (tmp_path / "outputs").glob("runs/*/wandb/offline-run-*")
+    assert read_run(next(folder.glob("run-*.wandb")))[2].run_id != first[2].run_id

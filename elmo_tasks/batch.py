@@ -15,12 +15,15 @@ symbol    meaning
 ``h``     cells of one direction (H = 2 h)
 ``K``     classes or tags of a task
 ``N``     what all texts have together: packed positions, or predicates
+``N_p``   predicates of the sentence that has most
 ``S``     steps of a training window of a biLM
 ========  =====================================================================
 
-In :mod:`elmo_tasks.nn`, P and Q are also the widths of the input and the output of any linear map. Coreference has
-further letters, for spans: C for all spans of a document, K for those that are kept, A for the antecedents of each,
-M for gold mentions.
+In :mod:`elmo_tasks.nn`, P and Q are also the widths of the input and the output of any linear map. In
+:mod:`elmo_tasks.bilm`, H is the number of LSTM cells of one direction. Its character CNN has further letters: E for the
+size of a character embedding, F for all filters, V for the characters of the widest filter. So has coreference: C for
+all spans of a document, K for those that are kept, A for the antecedents of each, M for gold mentions, D for the width
+of a span vector.
 """
 
 from __future__ import annotations
@@ -41,8 +44,8 @@ class OnDevice:
     """A dataclass whose tensors move together; Lightning calls :meth:`to`.
 
     Attributes:
-        is_placeholder: whether its rows stand in for those of a shared batch of which this process has none. They add
-            nothing to losses or scores.
+        is_placeholder: whether this batch only takes the place of a shared batch of which this process has no row. A
+            placeholder adds nothing to losses or scores.
     """
 
     is_placeholder = False

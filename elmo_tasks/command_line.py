@@ -19,6 +19,9 @@ def run_command(command: Command, arguments: Sequence[str] | None = None) -> Non
     Args:
         command: what is run.
         arguments: of the command; None for those of this process.
+
+    Raises:
+        SystemExit: if the exit status is not 0.
     """
     interrupts.install()
     try:

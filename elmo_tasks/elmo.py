@@ -31,7 +31,8 @@ class ScalarMix(nn.Module):
         n_layers: L.
         mix: ``scalar`` learns w (from zeros: training starts at the mean); ``mean`` keeps w at zero;
             ``last`` and ``layer_k`` take one layer alone.
-        gamma: ``learned`` (from 1) or ``one`` (fixed at 1). Some tasks do not train on the last layer alone without it.
+        gamma: ``learned`` (from 1) or ``one`` (fixed at 1). Without a learned gamma, some tasks do not train on the
+            last layer alone (supplement, A.2).
         layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
             batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
 
@@ -49,6 +50,7 @@ class ScalarMix(nn.Module):
         self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=mix == "scalar") if self.layer is None else None
 
     def _chosen_layer(self) -> int | None:
+        """The number of the layer that is taken alone; None where all layers are mixed."""
         if self.mix in ("scalar", "mean"):
             return None
         if self.mix == "last":
@@ -80,7 +82,7 @@ class ScalarMix(nn.Module):
         return self.gamma * torch.einsum("l,bltd->btd", F.softmax(self.w, dim=0), layers)
 
     def penalty(self) -> Tensor:
-        """Sum of the squared scalars w; neither the softmax nor gamma is penalised."""
+        """Sum of the squared scalars w, float ``[]``; neither softmax nor gamma is penalised. 0 for a single layer."""
         return self.gamma.new_zeros(()) if self.w is None else self.w.square().sum()
 
     def weights(self) -> MixWeights:

@@ -36,7 +36,7 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
         encoder: an encoder, such as ``BiLM.load("mini")``; or the argument of :meth:`BiLM.load`, read in each call.
 
     Raises:
-        UserError: if a sentence is no list of tokens, or is empty.
+        UserError: if there is no sentence, if one is not a list of tokens or is empty, and as :meth:`BiLM.load`.
     """
     check_sentences(sentences)
     if not sentences:

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 MAX_SENTENCE = 300
-"""Characters of an error's sentence; a path in it, however long, counts as twenty."""
+"""The most characters that the sentence of an error has; a path in it counts as twenty, however long it is."""
 
 _MAX_WORD, _MAX_PATH, _PATH_COUNTS = 80, 1000, 20
 _MAX_END = 100  # characters at the end that stay: the remedy stands there
-_MAX_READ = 5000  # of each end of a text
+_MAX_READ = 5000  # characters that are read of each end of a text
 
 
 class UserError(Exception):
     """Bad input: one clear sentence that names the file, line or key, what was expected and what was found.
 
-    ``run.py`` prints the sentence without a traceback and exits with status 1. Whatever a file or a user puts into it,
-    it is one line of printable characters, bounded by :func:`sentence`.
+    ``run.py`` prints the sentence without a traceback and exits with status 1. The sentence is one line of printable
+    characters of bounded length (see :func:`sentence`), whatever a file or a user puts into it.
     """
 
     def __init__(self, text: str) -> None:
@@ -30,7 +30,7 @@ class UserError(Exception):
 def sentence(text: str) -> str:
     """A text on one line, of at most :data:`MAX_SENTENCE` characters.
 
-    Of a longer one the middle is left out. The file at its beginning and the remedy at its end stay.
+    A longer text loses its middle. The file at its beginning and the remedy at its end stay.
     """
     if len(text) > 2 * _MAX_READ:
         text = f"{text[:_MAX_READ]} {text[-_MAX_READ:]}"
@@ -43,7 +43,7 @@ def sentence(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Control characters, which could command a terminal, and halves of characters become escapes."""
+    """The text with escapes in place of control characters, which could command a terminal, and lone surrogates."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -58,7 +58,7 @@ def _cost(word: str) -> int:
 
 
 def _n_fitting(words: Sequence[str], n: int) -> int:
-    """How many words from the first on fit into n characters."""
+    """How many of the first words fit into n characters."""
     return sum(total <= n for total in accumulate(map(_cost, words)))
 
 

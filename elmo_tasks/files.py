@@ -32,14 +32,14 @@ _JSON_NAMES = {
 }
 
 STALE = 86_400.0
-"""Seconds after which a temporary file of a killed process is removed by the next one that writes the same file."""
+"""Seconds after which a temporary file of a killed process is removed by the next process that writes the same file."""
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
     """The content of a regular file of bounded size.
 
     Raises:
-        UserError: naming the file, if it cannot be read, is no regular file (such as a device), or is too large.
+        UserError: naming the file, if it cannot be read, is not a regular file (such as a device), or is too large.
     """
     try:
         _refuse_irregular(path)
@@ -53,10 +53,10 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
 
 
 def _refuse_irregular(path: Path) -> None:
-    """A device never ends.
+    """Refuse a path that exists and is not a regular file: a device can be read without end.
 
     Raises:
-        UserError: if there is something that is no regular file.
+        UserError: for such a path.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: cannot be read (it is not a regular file)")
@@ -72,7 +72,7 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
 
 
 def read_object(path: Path, expected: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """The JSON object in a file that must have some keys with values of some types; it may have more.
+    """The JSON object in a file; it must have the expected keys, with values of the expected types, and may have more.
 
     Raises:
         UserError: as :func:`read_json`, and naming the key that is missing or has another value.
@@ -81,10 +81,15 @@ def read_object(path: Path, expected: Mapping[str, type | tuple[type, ...]]) -> 
 
 
 def check_object(value: Any, where: str, expected: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """Check that a JSON value is an object that has some keys with values of some types.
+    """Return a JSON value, checked: it must be an object with the expected keys and values of the expected types.
+
+    Args:
+        value: any JSON value.
+        where: what the value is, for messages.
+        expected: the type, or the types, of each key's value.
 
     Raises:
-        UserError: naming the key that is missing or has another value.
+        UserError: if it is not an object, and naming the key that is missing or has another value.
     """
     if not isinstance(value, dict):
         raise UserError(f"{where}: expected an object with {', '.join(expected)}, found {quoted(value)}")
@@ -113,7 +118,12 @@ def parse_json(content: bytes, path: Path) -> Any:
 
 
 def write_json(path: Path, content: Any, remedy: str = "set results.dir to another folder") -> None:
-    """Write a JSON file (see :func:`write_bytes`); NaN and infinity raise a ValueError."""
+    """Write a JSON file (see :func:`write_bytes`).
+
+    Raises:
+        ValueError: for NaN and infinity.
+        UserError: as :func:`write_bytes`.
+    """
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", remedy)
 
 
@@ -123,7 +133,7 @@ def write_text(path: Path, content: str, remedy: str = "set results.dir to anoth
 
 
 def write_bytes(path: Path, content: bytes, remedy: str = "set results.dir to another folder") -> None:
-    """Write a file that appears whole or not at all; folders that are missing are made.
+    """Write a file that appears whole or not at all; missing folders are created.
 
     Raises:
         UserError: if the file cannot be written; the sentence ends in the ``remedy``.
@@ -142,10 +152,10 @@ def write_bytes(path: Path, content: bytes, remedy: str = "set results.dir to an
 
 
 def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
-    """Let ``fill`` write a temporary file that exists already and is empty, then put it in the place of ``path``.
+    """Let ``fill`` write to an empty temporary file, then rename this file to ``path``.
 
-    The temporary file is created exclusively and under a random name, so that neither a link nor a file that someone
-    else put there is written to. The temporary file of a killed process is removed after a day.
+    The temporary file is created exclusively and under a random name, so that nothing is written to a link or a file
+    that someone else put there. The temporary file of a killed process is removed after a day.
 
     Raises:
         OSError: if the file cannot be written; ``path`` is then as it was.
@@ -162,7 +172,12 @@ def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal digits."""
+    """SHA-256 of a file's content, in hexadecimal digits.
+
+    Raises:
+        UserError: if it is not a regular file.
+        OSError: if it cannot be read.
+    """
     _refuse_irregular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -190,10 +205,10 @@ def digest_training(train: Sequence[Path], dev: Sequence[Path]) -> str:
 
 
 def digest_files(paths: Iterable[Path], also: bytes = b"") -> str:
-    """Digest of the contents of some files, in order, and of what else is given.
+    """Sixteen hexadecimal digits for the contents of some files, in order, and for ``also``.
 
     Raises:
-        UserError: naming the first that is no file or cannot be read.
+        UserError: naming the first that is not a regular file or cannot be read.
     """
     sha = hashlib.sha256(also)
     for path in paths:

@@ -57,7 +57,7 @@ def deferred() -> Iterator[None]:
 
 
 def received() -> int | None:
-    """The signal that has come, if one has."""
+    """The number of the signal that has come; None if none has."""
     return _State.received
 
 
@@ -75,14 +75,14 @@ def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> None:
 
 
 def _say(saved: str) -> int:
-    """Print the sentence; the exit status."""
+    """Print the sentence and return the exit status."""
     name = signal.Signals(_State.received or signal.SIGTERM).name
     print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
     return _status()
 
 
 def _status() -> int:
-    """The exit status of the signal that has come, which is settled by it."""
+    """The exit status for the signal that has come, which then counts as handled."""
     number = _State.received or signal.SIGTERM
     _State.received = None
     return 128 + number
@@ -99,6 +99,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _is_import(frame: FrameType | None) -> bool:
+    """Whether a signal has come during an import."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

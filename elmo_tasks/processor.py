@@ -8,7 +8,7 @@ _INSTRUCTIONS = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8", "dot", "i8mm"),
 }
-"""By precision: names of PyTorch's, of x86 processors and of ARM's. One of them is enough."""
+"""PyTorch's names of the instructions for each precision, on x86 and ARM processors. One of them is enough."""
 
 
 def has_gpu() -> bool:
@@ -28,8 +28,8 @@ def device_for(accelerator: str) -> str:
 def has_instructions(precision: str) -> bool:
     """Whether the processor has instructions for matrix multiplication in ``bfloat16`` or ``int8``.
 
-    Without them the results are right, but it is many times slower than in float32. True if PyTorch cannot tell, as in
-    its older versions.
+    Without them the results are right, but multiplication is many times slower than in float32. True if PyTorch cannot
+    tell, as in its older versions.
     """
     if not hasattr(torch.cpu, "get_capabilities"):
         return True

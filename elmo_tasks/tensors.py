@@ -94,7 +94,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
     """Write a safetensors file in one rename, so that a killed process leaves the earlier file.
 
     Args:
-        path: of the file; its folder is made.
+        path: of the file; a missing folder is created.
         tensors: on the CPU and contiguous, any shapes.
         what: what the tensors are, for the error message.
         metadata: text for the file's header.
@@ -104,7 +104,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
     """
 
     def write(temporary: Path) -> None:
-        mode = temporary.stat().st_mode  # what the umask grants; safetensors' own files are their owner's alone
+        mode = temporary.stat().st_mode  # as the umask gives it; safetensors makes files for their owner alone
         save_file(tensors, temporary, metadata)
         temporary.chmod(mode)
 

@@ -27,7 +27,7 @@ class Matching:
 
 Size = Annotated[int, Range(1)]
 Width = Annotated[int, Range(1, 100_000)]
-"""Of a layer."""
+"""The width of a layer."""
 Depth = Annotated[int, Range(1, 1000)]
 """A number of layers."""
 Count = Annotated[int, Range(0)]

@@ -19,7 +19,7 @@ from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
 
 DEFAULTS = ("mini", "mini_ko")
-"""Names that a task has by default: who gives a path alone has not chosen their sizes."""
+"""Names that a task has by default: a user who only sets ``bilm.path`` has not chosen the sizes of these."""
 
 
 def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
@@ -81,7 +81,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
 
 
 def build_store(cfg: dict[str, Any], encoder: Encoder | None) -> Store | None:
-    """The store of this encoder's layers (or of a biLM's token layer alone), or None."""
+    """The store of this encoder's layers (or of a biLM's token layer alone); None without an encoder."""
     if encoder is None:
         return None
     store = cfg["bilm"]["store"]

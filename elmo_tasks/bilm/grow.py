@@ -1,7 +1,7 @@
 """A larger biLM that computes what a smaller one does, to be trained further (Net2Net, Chen et al., 2016).
 
-Cells and filters are copied until there are as many as the larger size has. What reads a unit reads all its copies,
-with weights that add up to the one before. These shares are random: with equal ones, copies would have equal gradients
+Cells and filters are copied until there are as many as the larger size has. Whatever read a unit reads all its copies,
+with weights that add up to the old one. These shares are random: with equal shares, copies would have equal gradients
 and stay copies.
 """
 
@@ -18,9 +18,9 @@ from elmo_tasks.bilm.options import BiLMOptions
 
 
 def can_grow(small: BiLMOptions, large: BiLMOptions) -> bool:
-    """Whether two sizes differ in no more than cells and filters, of which the second has at least as many.
+    """Whether the larger size has at least as many cells and filters as the smaller, and is otherwise the same.
 
-    A biLM whose cells or filters are not projected must have the same number of them.
+    Where cells or filters are not projected, their number must be the same too.
     """
     if replace(large, filters=small.filters, dim=small.dim) != small:
         return False
@@ -33,11 +33,14 @@ def can_grow(small: BiLMOptions, large: BiLMOptions) -> bool:
 
 
 def grown(bilm: BiLM, options: BiLMOptions) -> dict[str, Tensor]:
-    """The weights of a larger biLM with the same layers as ``bilm``, up to rounding.
+    """The weights of a larger biLM that computes the same layers as ``bilm``, up to rounding.
 
     Args:
         bilm: the smaller one.
         options: the larger sizes, for which :func:`can_grow` is true.
+
+    Returns:
+        the larger biLM's ``state_dict``.
     """
     rng = torch.Generator().manual_seed(0)
     groups = [_copies(n, m) for (_, n), (_, m) in zip(bilm.options.filters, options.filters, strict=True)]
@@ -64,12 +67,12 @@ def grown(bilm: BiLM, options: BiLMOptions) -> dict[str, Tensor]:
 
 
 def _copies(n: int, m: int) -> Tensor:
-    """Which of n units each of m copies, long ``[m]``."""
+    """For each of m units of the larger size, the one of n units that it is a copy of: long ``[m]``."""
     return torch.arange(m) % n
 
 
 def _shared(weight: Tensor, axis: int, copies: Tensor, rng: torch.Generator) -> Tensor:
-    """The weights for all copies of what is read along an axis; those of one unit's copies sum to its weight."""
+    """The weights with which all copies are read along an axis; those of one unit's copies sum to its weight."""
     wide = weight.index_select(axis, copies)
     drawn = 0.5 + torch.rand(wide.shape, generator=rng)
     total = torch.zeros_like(weight).index_add_(axis, copies, drawn)

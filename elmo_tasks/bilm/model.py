@@ -33,7 +33,7 @@ def bundled_folder(name: str) -> Path | None:
 
 
 class BiLM(nn.Module):
-    """Two stacked bidirectional LSTMs over character-based token vectors.
+    """Stacked bidirectional LSTMs (two in the paper) over character-based token vectors.
 
     The token layer is layer 0, doubled to the width of the others; layers 1 .. L-1 are the LSTMs' outputs, forward
     and backward halves side by side. Sentence boundaries are added before the LSTMs run and removed from the result.
@@ -107,7 +107,11 @@ class BiLM(nn.Module):
         return bilm.eval().requires_grad_(False)
 
     def save(self, folder: str | Path, dtype: str = "float32") -> None:
-        """Write the official layout, readable by :meth:`load`, bilm-tf and AllenNLP."""
+        """Write the official layout, readable by :meth:`load`, bilm-tf and AllenNLP.
+
+        Raises:
+            UserError: if the folder cannot be written.
+        """
         write_weights(self, Path(folder), dtype)
 
     def prepare(self, words: Iterable[str]) -> str:
@@ -163,15 +167,15 @@ class BiLM(nn.Module):
             return self.encoder.encode(words).to(self.encoder.characters.dtype)
 
     def run(self, x: Tensor, batch_sizes: Sequence[int], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
-        """The LSTM stack over packed token vectors; also the training path.
+        """Run the LSTMs over packed token vectors.
 
         Args:
             x: ``[2, N, P]``, packed, each direction in its reading order.
             batch_sizes: number of active rows at each step.
-            states: one per LSTM layer.
+            states: initial state of each row, by LSTM layer.
 
         Returns:
-            the output ``[2, N, P]`` and the final state of each LSTM layer.
+            the output ``[2, N, P]`` and the final state of each LSTM layer; an output includes the skip connection.
         """
         outputs, finals = [], []
         for k, (lstm, state) in enumerate(zip(self.lstms, states, strict=True)):
@@ -197,7 +201,7 @@ class BiLM(nn.Module):
         return torch.stack(layers, dim=1), finals
 
     def initial_states(self, n_rows: int) -> list[State]:
-        """Zeros for each LSTM layer."""
+        """States of zeros for ``n_rows`` rows, by LSTM layer."""
         return [lstm.initial_state(n_rows) for lstm in self.lstms]
 
     def warm_up(self, sentences: Sequence[Sequence[str]]) -> None:

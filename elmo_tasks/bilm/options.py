@@ -19,7 +19,19 @@ MAX_PARAMETERS = 2_000_000_000
 
 @dataclass(frozen=True)
 class BiLMOptions:
-    """Sizes of a biLM. A direction has width P, so that a layer has D = 2 P; with P cells there is no projection."""
+    """Sizes of a biLM. A direction has width P, so that a layer has D = 2 P; with P cells there is no projection.
+
+    Attributes:
+        filters: width (in characters) and number of each group of filters.
+        character_dim: size of a character embedding.
+        n_highway: number of highway layers.
+        dim: cells H of a direction.
+        projection_dim: width P of a direction's output.
+        n_layers: number of LSTM layers, L - 1.
+        cell_clip: bound of a cell's absolute value.
+        proj_clip: bound of a projected output's absolute value.
+        skip_connections: whether the input of each LSTM layer but the first is added to its output.
+    """
 
     filters: tuple[tuple[int, int], ...]
     character_dim: int
@@ -42,7 +54,7 @@ class BiLMOptions:
 
     @classmethod
     def from_json(cls, raw: Any, source: str = "options") -> BiLMOptions:
-        """Take over bilm-tf's nested dictionary (see :meth:`read`)."""
+        """The sizes in bilm-tf's nested dictionary, checked as by :meth:`read`; ``source`` names it in messages."""
         if not isinstance(raw, dict):
             raise UserError(f"{source}: expected bilm-tf's options with 'lstm' and 'char_cnn', found {quoted(raw)}")
         char = _section(raw, "char_cnn", source)
@@ -143,7 +155,7 @@ def _whole(source: str, key: str, found: object, most: int, least: int = 1) -> i
 
 
 def _clip(source: str, key: str, found: object) -> float:
-    """A bound; none is infinity."""
+    """A bound; infinity where there is none."""
     if found is None or found == 0:
         return float("inf")
     if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 < found <= _MAX_CLIP:
@@ -152,7 +164,7 @@ def _clip(source: str, key: str, found: object) -> float:
 
 
 def differing(one: BiLMOptions, other: BiLMOptions) -> tuple[str, str]:
-    """What two biLMs differ in, as each of them has it."""
+    """The sizes in which two biLMs differ, as text: those of the one, then those of the other."""
     names = [field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)]
     in_words = [", ".join(f"{name}={getattr(each, name)}" for name in names) for each in (one, other)]
     return in_words[0], in_words[1]

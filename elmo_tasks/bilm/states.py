@@ -26,7 +26,7 @@ class CarriedStates:
         """The initial states of a call's rows, by LSTM layer.
 
         Args:
-            zeros: a state of zeros for each LSTM layer; changed in place.
+            zeros: a state of zeros for each LSTM layer; it is changed in place and returned.
             policy: ``reset``, ``warm`` or ``carry``.
 
         Raises:

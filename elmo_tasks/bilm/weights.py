@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from elmo_tasks.bilm.model import BiLM
 
 _MAX_DATASETS = 10_000
-_MAX_RATIO = 100  # of a dataset's size to what of it is in the file; compressed weights have little more than 1
+_MAX_RATIO = 100  # of a dataset's size to its size in the file; compressed weights have little more than 1
 
 
 def find_files(folder: Path) -> tuple[Path, Path]:
@@ -128,7 +128,7 @@ def _opened(path: Path) -> Iterator[h5py.File]:
     """An HDF5 file to read from.
 
     Raises:
-        UserError: whatever the library finds wrong with it while it is open.
+        UserError: if it is not a regular file, and in place of the library's own errors while it is open.
     """
     if not path.is_file():
         raise UserError(f"{path}: cannot be read (no such file, or not a regular one)")

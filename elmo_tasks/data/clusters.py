@@ -96,6 +96,7 @@ def write_document(gold: CorefGold, clusters: Sequence[Sequence[Sequence[int]]])
 
 
 def _mentions(sentence: Sentence) -> list[tuple[int, int, int]]:
+    """First token, token after the last, and cluster of each mention of a sentence, in order of their end."""
     mentions: list[tuple[int, int, int]] = []
     opened: dict[int, list[int]] = defaultdict(list)
     for k, cell in enumerate(sentence.column(-1)):

@@ -36,7 +36,7 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
     """All sentences of a file; document lines are skipped. A line that has only white space ends a sentence.
 
     Raises:
-        UserError: naming file and line, if a line has too few columns or a token cannot be one.
+        UserError: naming file and line, if a line has too few columns or a bad token, or the file is CoNLL-U.
     """
     rows: list[list[str]] = []
     start = 1

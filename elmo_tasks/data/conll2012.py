@@ -102,7 +102,11 @@ def read_documents(path: Path, encoding: str | None = None) -> Iterator[Document
 
 
 def conll_files(path: Path) -> list[Path]:
-    """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``."""
+    """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``.
+
+    Raises:
+        UserError: if a folder has neither.
+    """
     if path.is_file():
         return [path]
     files = files_below(path)
@@ -130,7 +134,7 @@ def _read_file(path: Path, encoding: str | None) -> Iterator[Document]:
 
 
 def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]]) -> Document:
-    """The document that begins with a line, read to its end."""
+    """The document that begins with ``line``, number ``begin`` of the file; it is read to its end."""
     match = _BEGIN.match(line)
     if match is None:
         raise UserError(f"{path}:{begin}: expected #begin document (NAME); part 000, found {quoted(line)}")

@@ -64,8 +64,8 @@ class CorefReader(Reader[CorefItem]):
     stay in the gold, although the model, whose spans never cross, cannot find both).
 
     Args:
-        max_training_sentences: longer training documents are cut to this many consecutive sentences, others in each
-            epoch.
+        max_training_sentences: longer training documents are cut to this many consecutive sentences, from a random
+            place in each epoch.
         ontonotes: whether the number of documents must be that of CoNLL-2012, so that a split other than the official
             one is noticed.
         encoding: of the files.
@@ -167,7 +167,7 @@ class CorefReader(Reader[CorefItem]):
         )
 
     def to_json(self, item: CorefItem, prediction: list[list[tuple[int, int]]]) -> dict[str, Any]:
-        """The clusters of mentions, each by its text and its first token and the one after its last."""
+        """The clusters, each a list of mentions with their text, first token and token after the last."""
         tokens = [token for sentence in item.sentences for token in sentence]
         clusters = [
             [{"text": " ".join(tokens[start:stop]), "start": start, "stop": stop} for start, stop in sorted(cluster)]
@@ -200,7 +200,11 @@ def cut(item: CorefItem, first: int, n_sentences: int) -> CorefItem:
 
 
 def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents, if the official scorer can tell them apart by name and part."""
+    """The same documents, checked: the official scorer must tell them apart by name and part.
+
+    Raises:
+        UserError: naming the first that comes twice.
+    """
     seen: dict[tuple[str, str], Document] = {}
     for document in documents:
         first = seen.setdefault((document.name, document.part), document)

@@ -112,7 +112,15 @@ def count_words(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], int]:
 
 
 class LmVocabulary:
-    """The words that the softmax predicts, most frequent first, after the two sentence boundaries and ``<UNK>``."""
+    """The words that the softmax predicts, most frequent first, after the two sentence boundaries and ``<UNK>``.
+
+    Args:
+        words: in the order of their ids.
+        source: where they come from, for messages.
+
+    Raises:
+        UserError: if the first three are others, or a word comes twice.
+    """
 
     def __init__(self, words: Sequence[str], source: str = "a biLM vocabulary") -> None:
         expected = [BEGIN_SENTENCE, END_SENTENCE, UNKNOWN]

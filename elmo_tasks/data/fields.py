@@ -50,7 +50,7 @@ def state_lists(state: Mapping[str, Any], names: Sequence[str]) -> list[list[str
     """The lists of texts that a reader's state consists of.
 
     Raises:
-        UserError: if there are other entries.
+        UserError: if the state has other entries, or lacks some.
     """
     lists = [state.get(name) for name in names]
     if set(state) != set(names) or not all(

@@ -75,7 +75,7 @@ class FittedData:
         return {"words": embedding, **self.reader.model_parts()}
 
     def new_words(self, words: Iterable[str]) -> list[str]:
-        """Those words that have no row, and have not been looked for."""
+        """The distinct words, composed, that have no row and have not been looked up yet."""
         return [
             word
             for word in dict.fromkeys(map(composed, words))

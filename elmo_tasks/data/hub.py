@@ -25,6 +25,9 @@ class Hub:
     Args:
         id: of the data set, or path of the folder.
         splits: the hub's name of each split.
+
+    Raises:
+        UserError: if the package ``datasets``, the data set or a split is missing, or dev or test is the training set.
     """
 
     def __init__(self, *, id: str, splits: Mapping[str, str]) -> None:

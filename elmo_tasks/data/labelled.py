@@ -39,7 +39,7 @@ class LabelledBatch(OnDevice):
 
 
 class LabelledReader(Reader[LabelledText]):
-    """Base of such readers; a subclass defines :attr:`labels` and :meth:`read_file`."""
+    """Base of the readers of single texts with a label; a subclass defines :attr:`labels` and :meth:`read_file`."""
 
     labels: ClassVar[Sequence[str]]
     """The names of the labels, by number."""

@@ -38,6 +38,9 @@ class TaskData(pl.LightningDataModule):
         batch_size: items of a batch at most.
         batch_tokens: padded tokens of a batch at most, which bounds the memory.
         seed: of the fraction and of the order of batches.
+
+    Raises:
+        UserError: if a batch of documents has more than one, or there is no dev set, or two.
     """
 
     def __init__(

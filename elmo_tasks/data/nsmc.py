@@ -87,8 +87,8 @@ def _columns(line: str, where: str) -> list[str]:
 def tokenize_korean(text: str) -> list[str]:
     """Eojeol (the units between spaces), with numbers and punctuation split off; particles stay on their nouns.
 
-    Next to the English tokeniser of ``data/tokens.py`` rather than in it: there a token is a literal stretch of the
-    text, and clitics and hyphens are English. Here the spelling is normalised (NFC, full-width ASCII as ASCII, straight
+    It is separate from the tokeniser of ``data/tokens.py``, whose tokens are literal stretches of the text and whose
+    rules for clitics and hyphens are English. Here the spelling is normalised (NFC, full-width ASCII as ASCII, straight
     quotation marks), a run of one character is one token and is cut at three (``!!!!!`` is ``!!!``), and a number keeps
     its unit (``3.5점``), so that a comment looks like the tokenised Korean text that a biLM is trained on; such text
     itself stays as it is.

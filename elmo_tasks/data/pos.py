@@ -52,8 +52,8 @@ class PosReader(Reader[PosItem]):
     """Reads a folder of trees or a file of columns; null elements are left out, the Treebank's escapes undone.
 
     A folder of ``*.mrg`` files holds all splits. With the Treebank's sections (``wsj_SSNN.mrg``, or folders named by
-    two digits) they are 0 to 18, 19 to 21 and 22 to 24. A folder without any section beyond 18 has no official split:
-    of each ten files in order of their names the ninth is then dev and the tenth test.
+    two digits) the splits are 0 to 18, 19 to 21 and 22 to 24. A folder without any section beyond 18 has no official
+    split: of each ten files in order of their names the ninth is then dev and the tenth test.
 
     Args:
         column: of a file of columns, the one with the tag, from 0.
@@ -126,7 +126,11 @@ class PosReader(Reader[PosItem]):
 
 
 def find_trees(folder: Path, split: str) -> list[Path]:
-    """The files of a split, by section or, where there is no official split, by place in the order of names."""
+    """The files of a split, by section or, where there is no official split, by place in the order of names.
+
+    Raises:
+        UserError: if the folder has no trees.
+    """
     files = [file for file in files_below(folder) if file.suffix == ".mrg"]
     if not files:
         raise UserError(f"{folder}: no *.mrg file in it; expected the Treebank's merged trees")
@@ -137,6 +141,6 @@ def find_trees(folder: Path, split: str) -> list[Path]:
 
 
 def _section(file: Path) -> int | None:
-    """Of the file's folder (``wsj/19/``), or of its name (``wsj_1901.mrg``)."""
+    """The section by the file's folder (``wsj/19/``) or name (``wsj_1901.mrg``); None if neither has one."""
     found = re.fullmatch(r"(\d\d)", file.parent.name) or re.fullmatch(r"wsj_(\d\d)\d\d", file.stem)
     return int(found[1]) if found else None

@@ -62,7 +62,7 @@ def read_sense_corpus(text: Path, keys: Path) -> Iterator[SenseSentence]:
 
 
 def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
-    """Instance to its keys."""
+    """The sense keys of each instance, by its name."""
     gold: dict[str, tuple[str, ...]] = {}
     for number, line in read_lines(path):
         name, *keys = line.split() or [""]

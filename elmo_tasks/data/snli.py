@@ -130,7 +130,7 @@ class SnliReader(Reader[SnliItem]):
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
-    """One line of the file."""
+    """The JSON object on one line of the file."""
     try:
         pair = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -31,7 +31,11 @@ class Source(Protocol):
         """The splits that are there."""
 
     def read(self, reader: Reader[Any], split: str) -> list[Any]:
-        """All items of a split, one at least."""
+        """All items of a split, one at least.
+
+        Raises:
+            UserError: for bad input, and if there is no item.
+        """
 
 
 class Files:
@@ -43,6 +47,10 @@ class Files:
             is an error only when the test set is to be scored. No other split may have a file of train.
         key: the name of ``files`` in the configuration, for messages.
         one_folder: whether the splits may share a folder (see :class:`Reader`).
+
+    Raises:
+        UserError: if the root or a file is missing, a pattern matches several files, or a training file is in another
+            split.
     """
 
     def __init__(
@@ -86,7 +94,7 @@ class Files:
 
 
 def _find(root: Path, pattern: str, split: str, key: str) -> Path | None:
-    """The one file (or, for readers of folders, the one folder) that a path or pattern means."""
+    """The one file (or, for readers of folders, the one folder) that a path or pattern means; None if test has none."""
     if (root / pattern).exists():
         return root / pattern
     try:

@@ -32,7 +32,7 @@ class SrlItem:
 
 @dataclass
 class SrlBatch(OnDevice):
-    """S sentences with N predicates in all, P in the sentence that has most.
+    """B sentences with N predicates in all, N_p in the sentence that has most.
 
     Attributes:
         text: the sentences, each once.
@@ -181,5 +181,5 @@ class SrlReader(Reader[SrlItem]):
 
 
 def _labels(items: Sequence[SrlItem]) -> set[str]:
-    """All labels of arguments, and that of the predicates themselves."""
+    """All labels of arguments, and V, the label of the predicates themselves."""
     return {label for item in items for tags in item.gold["tags"] for _, _, label in find_spans(tags)}

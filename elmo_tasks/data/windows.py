@@ -17,7 +17,7 @@ from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, character_id_
 Cut = tuple[list[str], list[str], list[str], list[str]]
 """Words of a row: inputs and targets of the forward, then of the backward direction."""
 
-PADDED_CHARACTERS = 7  # padding after the longest word: the width of the widest filter
+PADDED_CHARACTERS = 7  # padding after the longest word: at least the width of the widest filter
 
 
 @dataclass
@@ -52,7 +52,7 @@ def cut_windows(
         n_rows: rows B of text.
         n_steps: S of a window.
         vocabulary: of the targets.
-        wanted: the rows of each window that are returned.
+        wanted: the rows of each window that its batch has.
         skip: number of windows to skip.
     """
     rows = [_Row() for _ in range(n_rows)]

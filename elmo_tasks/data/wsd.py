@@ -27,6 +27,9 @@ class WsdData:
         senses: WordNet's ``index.sense``.
         fraction: share of the training sentences that is used; the same ones for a given seed.
         seed: of the fraction.
+
+    Raises:
+        UserError: if a folder or file is missing, two sets have one name, or a training file is in another split.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Frozen encoders other than the biLM: CoVe, and Hugging Face models."""
+"""The interface of frozen encoders, and those other than the biLM: CoVe and Hugging Face models."""

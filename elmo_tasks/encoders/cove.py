@@ -34,7 +34,10 @@ class CoVe(nn.Module):
     Args:
         words: the GloVe vectors that the weights were trained with; each has ``dim`` numbers.
         dim: cells of each direction.
-        n_layers: biLSTMs, L - 1.
+        n_layers: number of biLSTMs, L - 1.
+
+    Raises:
+        UserError: if the vectors do not have ``dim`` numbers.
     """
 
     def __init__(self, words: WordVectors, *, dim: int = 300, n_layers: int = 2) -> None:
@@ -84,7 +87,7 @@ class CoVe(nn.Module):
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the weights and of the whole file of word vectors."""
+        """Digest of the weights and of the whole file of word vectors."""
         if self._digest is None:
             assert self.words.path is not None
             vectors = digest_files([Path(self.words.path)])
@@ -95,8 +98,11 @@ class CoVe(nn.Module):
     def prepare(self, words: Iterable[str]) -> str:
         """Look up the vectors of ``words``, reading the file once for all of them.
 
+        Returns:
+            a remark on the words without a vector; empty if there are none.
+
         Raises:
-            UserError: if none of them has a vector: another file was meant.
+            UserError: if the file cannot be read, or none of the words has a vector: another file was meant.
         """
         wanted = dict.fromkeys(words)
         self._look_up(wanted)

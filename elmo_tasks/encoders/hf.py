@@ -29,7 +29,7 @@ class Window:
     sentence: int
     ids: list[int]
     words: dict[int, tuple[int, int]]
-    """First and last place in ``ids``."""
+    """Position of a word in the sentence to the first and last place of its pieces in ``ids``."""
 
 
 class HuggingFace(nn.Module):
@@ -41,11 +41,14 @@ class HuggingFace(nn.Module):
     comes from the window in which it has most context on both sides.
 
     Args:
-        model: a transformers model, frozen, whose weights are a model's own.
+        model: a frozen model of the library transformers.
         tokenizer: a fast tokeniser.
         pieces: a word's vector is that of its ``first`` piece or the ``mean`` of its pieces.
         window: pieces of a window at most, including special ones; None is as many as the model has positions for.
         about: further content of the digest.
+
+    Raises:
+        UserError: if the window is out of range, or the model does not give layers of one width for a text.
     """
 
     def __init__(
@@ -85,14 +88,14 @@ class HuggingFace(nn.Module):
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the weights, ``config.json``, the tokeniser and the options."""
+        """Digest of the weights, ``config.json``, the tokeniser and the options."""
         if self._digest is None:
             weights = {name: value for name, value in self.model.state_dict().items() if not is_unused(name)}
             self._digest = digest_weights(self._about, weights)
         return self._digest
 
     def prepare(self, words: Iterable[str]) -> str:
-        """A remark on the words that have no piece, if there are any."""
+        """A remark on the words that have no piece; empty if there are none."""
         distinct = list(dict.fromkeys(words))
         pieces = self._pieces([[word] for word in distinct])
         lost = [word for word, cut in zip(distinct, pieces, strict=True) if not cut.words]
@@ -115,7 +118,11 @@ class HuggingFace(nn.Module):
         return results
 
     def _pieces(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """The pieces of each sentence, if the model has embeddings for all of them."""
+        """The pieces of each sentence.
+
+        Raises:
+            UserError: if the model does not have embeddings for all of them.
+        """
         found = self.piece_tokenizer(sentences)
         largest = max((max([*cut.before, *cut.ids, *cut.after], default=0) for cut in found), default=0)
         n_known = self.model.get_input_embeddings().num_embeddings

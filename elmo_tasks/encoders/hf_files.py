@@ -22,7 +22,7 @@ _BY_KERNELS = ("quantization_config", "kernel_config", "use_kernels")  # keys by
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A folder's ``config.json``; also sees that the other files are there.
+    """A folder's ``config.json``, after a check that the other files are there.
 
     Raises:
         UserError: if the folder, the configuration, safetensors weights or ``tokenizer.json`` are missing, or if the
@@ -71,7 +71,7 @@ def load_model(folder: Path) -> Any:
     """The folder's model, frozen, in single precision.
 
     Raises:
-        UserError: if it cannot be loaded, is no encoder or decoder by itself, or if a weight is missing, of another
+        UserError: if it cannot be loaded, has both an encoder and a decoder, or if a weight is missing, of another
             size than ``config.json`` gives, or not finite.
     """
     _check_size(folder)
@@ -104,7 +104,7 @@ def load_model(folder: Path) -> Any:
 
 
 def _check_ids(path: Path) -> None:
-    """Check that a tokeniser's numbers are those of pieces; the library makes a table as long as the largest.
+    """Check that no number of a tokeniser is too large for a piece; the library makes a table as long as the largest.
 
     Raises:
         UserError: naming the first that is not.

@@ -15,7 +15,7 @@ class Pieces:
     ids: list[int]
     after: list[int]
     words: dict[int, tuple[int, int]]
-    """First and last piece of each word; a word without pieces is not in it."""
+    """Position of a word in the sentence to its first and last place in ``ids``; not for a word without pieces."""
 
 
 class PieceTokenizer:
@@ -52,7 +52,7 @@ class PieceTokenizer:
 
 
 def _utf8(word: str) -> str:
-    """Without the lone surrogates that JSON may bring, as the biLM reads it too."""
+    """The word as the biLM reads it too: without the lone surrogates that JSON may bring."""
     return word if word.isascii() else word.encode("utf-8", "ignore").decode("utf-8")
 
 

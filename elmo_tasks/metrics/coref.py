@@ -107,7 +107,11 @@ def without_repeats(clusters: Clusters, key_mentions: Set[Mention]) -> list[list
 
 
 def muc(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Links: those of the response that join mentions of one key cluster (Vilain et al., 1995)."""
+    """Links: those of the response that join mentions of one key cluster (Vilain et al., 1995).
+
+    Returns:
+        recall, then precision, each as numerator and denominator.
+    """
     cluster_ids = _number_mentions(key)
     right = 0
     for cluster in response:
@@ -118,7 +122,11 @@ def muc(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[f
 
 
 def b_cubed(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Mentions: the share of its cluster that each has in common with the other side's (Bagga and Baldwin, 1998)."""
+    """Mentions: how much of a mention's cluster its cluster on the other side has too (Bagga and Baldwin, 1998).
+
+    Returns:
+        as :func:`muc`.
+    """
     cluster_ids = _number_mentions(key)
     recall = precision = 0.0
     for cluster in response:
@@ -133,7 +141,11 @@ def b_cubed(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tup
 
 
 def ceaf_e(key: Clusters, response: Clusters) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Entities: similarity of the clusters under the best one-to-one alignment (Luo, 2005, phi 4)."""
+    """Entities: similarity of the clusters under the best one-to-one alignment (Luo, 2005, phi 4).
+
+    Returns:
+        as :func:`muc`.
+    """
     from scipy.optimize import linear_sum_assignment
 
     similarity = np.zeros((len(key), len(response)))

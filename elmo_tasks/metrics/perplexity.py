@@ -22,7 +22,7 @@ class Perplexity:
         self.sums = [0.0, 0.0, 0.0]  # forward, backward, positions
 
     def update(self, predictions: Tensor, gold: object) -> None:
-        """``predictions``: negative log-likelihoods ``[2, n]``, forward and backward."""
+        """``predictions``: negative log-likelihoods ``[2, n]`` of n positions, forward and backward."""
         for direction in (0, 1):
             self.sums[direction] += float(predictions[direction].double().sum())
         self.sums[2] += predictions.shape[1]

@@ -20,7 +20,7 @@ class Argument:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """From the first piece's first token to the last piece's last."""
+        """The first token of the first piece, and the token after the last piece."""
         return self.pieces[0][0], self.pieces[-1][1]
 
 
@@ -83,7 +83,7 @@ def arguments(spans: Sequence[Span]) -> list[Argument]:
 
 
 def compare(gold: Sequence[Argument], predicted: Sequence[Argument]) -> tuple[int, int, int]:
-    """Right, predicted and gold arguments of one predicate, without V."""
+    """The numbers of right, predicted and gold arguments of one predicate, without V."""
     wanted = {argument.extent: argument for argument in gold}
     right = sum(wanted.get(argument.extent) == argument for argument in predicted if argument.label != "V")
     return (
@@ -104,7 +104,7 @@ def props(gold: SrlGold, tags_of_predicates: Sequence[list[str]]) -> str:
 
 
 def brackets(spans: Sequence[Span], n_tokens: int) -> list[str]:
-    """``(ARG0*``, ``*``, ``*)``: where spans open and close."""
+    """One cell for each token, such as ``(ARG0*``, ``*`` or ``*)``: where spans open and close."""
     cells = ["*"] * n_tokens
     for start, stop, label in spans:
         cells[start] = f"({label}*"

@@ -15,7 +15,7 @@ from elmo_tasks.elmo import Elmo
 class TaskModel(nn.Module):
     """Base of the task models: ``forward``, ``loss`` and ``decode`` over a task's batch.
 
-    ``loss_weight`` too if the loss is not a mean over items.
+    A model whose loss is not a mean over items also overrides ``loss_weight``.
 
     Attributes:
         elmo: where ELMo goes. Its penalty is added to the training loss, its weights are logged.
@@ -34,10 +34,10 @@ class TaskModel(nn.Module):
 
     @abstractmethod
     def loss(self, out: Any, batch: Any) -> Tensor:
-        """A scalar, without the ELMo penalty."""
+        """The loss without the ELMo penalty, float ``[]``."""
 
     def loss_weight(self, batch: Any) -> int:
-        """How many terms the loss is a mean of, by default items: the weight of this process among several."""
+        """How many terms the loss is a mean of, by default items; it weights the loss of one of several processes."""
         return len(batch.gold)
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Classifier(TaskModel):
     """
 
     def loss(self, out: ClassifierOutput, batch: Any) -> Tensor:
-        """Mean cross-entropy."""
+        """Mean cross-entropy, float ``[]``."""
         return F.cross_entropy(out.logits, batch.labels)
 
     def log_probabilities(self, out: ClassifierOutput, batch: Any) -> Tensor:

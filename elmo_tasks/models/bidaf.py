@@ -133,7 +133,7 @@ class Bidaf(TaskModel):
         return added
 
     def loss(self, out: SpanOutput, batch: SquadBatch) -> Tensor:
-        """Mean negative log-likelihood of an answer's first and last token."""
+        """Mean negative log-likelihood of an answer's first token, plus that of its last."""
         return F.nll_loss(out.starts, batch.starts) + F.nll_loss(out.ends, batch.ends)
 
     def log_probabilities(self, out: SpanOutput, batch: SquadBatch) -> Tensor:

@@ -42,7 +42,8 @@ class CorefE2E(TaskModel):
 
     The biLSTM reads each sentence by itself. Input ELMo is concatenated to words and characters, output ELMo to the
     biLSTM's output; both have their own dropout. Two departures from the 2017 code: the heads are scored by two
-    ReLU layers, as in the paper (the code has a linear layer), and ``cell="lstm"`` is faster than its cell.
+    ReLU layers, as in the paper (the code has a linear layer), and ``cell="lstm"`` is a faster cell than that of the
+    code.
 
     Args:
         words: the word embedding.
@@ -117,7 +118,7 @@ class CorefE2E(TaskModel):
         return CorefOutput(torch.stack([first[kept], last[kept]], dim=1).unsqueeze(0), scores.unsqueeze(0))
 
     def _represent(self, x: Tensor, h: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """Both ends in context, the words by head attention, and the width."""
+        """Both ends in context, the words by head attention, and the width: ``[C, span_dim]``."""
         heads = head_attention(x, self.head_score(h).squeeze(1), first, last, self.max_span_width)
         return torch.cat([h[first], h[last], heads, self.dropout(self.width(last - first))], dim=1)
 

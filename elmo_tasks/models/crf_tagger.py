@@ -1,4 +1,4 @@
-"""The paper's NER model: word vectors and a character CNN, a two-layer biLSTM, a CRF (Peters et al., appendix)."""
+"""The paper's NER model: word vectors and a character CNN, a two-layer biLSTM, a CRF (supplement, A.7)."""
 
 from __future__ import annotations
 

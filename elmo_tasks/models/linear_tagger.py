@@ -48,7 +48,7 @@ class LinearTagger(TaskModel):
         return F.cross_entropy(out.logits.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE_INDEX)
 
     def loss_weight(self, batch: PosBatch) -> int:
-        """The words that have a tag."""
+        """The number of words that have a tag."""
         return int((batch.tags != IGNORE_INDEX).sum())
 
     def decode(self, out: TagOutput, batch: PosBatch) -> list[list[str]]:

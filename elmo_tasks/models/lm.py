@@ -110,7 +110,7 @@ class LanguageModel(TaskModel):
         return self
 
     def loss(self, out: LmOutput, batch: LmBatch) -> Tensor:
-        """Mean sampled-softmax loss over both directions, times the window's length."""
+        """Mean sampled-softmax loss over the positions of both directions, times the window's length: float ``[]``."""
         samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.rng)
         return self.sampled_loss(out.hidden, batch.targets, samples.to(out.hidden.device), tries)
 
@@ -123,6 +123,9 @@ class LanguageModel(TaskModel):
             samples: long ``[K]``, distinct words.
             tries: number of draws that gave them, an int or a float64 scalar. As candidates are distinct, logits
                 are corrected by the log of the expected count in that many draws, not by the log probability.
+
+        Returns:
+            float ``[]``, as :meth:`loss`.
         """
         n_steps, vocabulary_size = hidden.shape[1], len(self.softmax_bias)
         hidden, targets = hidden.flatten(0, 2), targets.flatten()
@@ -170,7 +173,7 @@ def log_uniform_sample(n: int, vocabulary_size: int, rng: torch.Generator) -> tu
 
 
 def log_expected_count(ids: Tensor, tries: int | Tensor, vocabulary_size: int) -> Tensor:
-    """Logarithm of how often each id is among the distinct ids of ``tries`` log-uniform draws.
+    """Logarithm of how often each id is expected among the distinct ids of ``tries`` log-uniform draws (at most once).
 
     Args:
         ids: long ``[n]``.

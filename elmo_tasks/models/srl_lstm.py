@@ -21,7 +21,7 @@ from elmo_tasks.values import Depth, Rate, Width
 
 @dataclass
 class SrlOutput:
-    """``scores``: float ``[B, N_p, T, K]``, of the tags of each of a sentence's at most N_p predicates; else zero."""
+    """``scores``: float ``[B, N_p, T, K]``, of the tags for each predicate; zero beyond a sentence's predicates."""
 
     scores: Tensor
 
@@ -38,7 +38,7 @@ class SrlLstm(TaskModel):
         tags: the K IOB2 tags.
         indicator_dim: size of the embedding that marks the predicate.
         hidden: cells of each LSTM.
-        n_layers: LSTMs, reading from the left and from the right by turns.
+        n_layers: number of LSTMs, which read from left to right and from right to left in turn.
         dropout: rate of the variational dropout on the LSTMs' hidden states.
     """
 
@@ -80,7 +80,7 @@ class SrlLstm(TaskModel):
         return ((losses * mask).sum(dim=1) / mask.sum(dim=1)).mean()
 
     def loss_weight(self, batch: SrlBatch) -> int:
-        """The predicates."""
+        """The number of predicates."""
         return len(batch.predicates)
 
     def decode(self, out: SrlOutput, batch: SrlBatch) -> list[list[list[str]]]:

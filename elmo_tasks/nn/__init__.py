@@ -1,1 +1,1 @@
-"""Layers that two models or more share."""
+"""Layers of the task models and of the biLM, and what they read: characters, words and word vectors."""

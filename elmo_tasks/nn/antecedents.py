@@ -2,7 +2,7 @@
 
 The product of every span with every earlier one takes most of coreference's time. A block of spans is scored against
 the window of all their possible antecedents by one large matrix product (:class:`_Products`); the spans are never
-gathered pair by pair.
+gathered pair by pair. R is the number of spans of a block, W of those in its window, F the width of the hidden layers.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ def masked_softmax_with_null(scores: Tensor, mask: Tensor, null: Tensor) -> Tens
         scores: float ``[..., n]``.
         mask: bool, broadcast to the scores.
         null: float ``[]``, the score of the null choice.
+
+    Returns:
+        float ``[..., n]``.
     """
     scores = scores.masked_fill(~mask, -torch.inf)
     log_total = torch.logaddexp(torch.logsumexp(scores, dim=-1, keepdim=True), null)
@@ -36,7 +39,7 @@ def masked_softmax_with_null(scores: Tensor, mask: Tensor, null: Tensor) -> Tens
 
 
 class Trilinear(nn.Module):
-    """``u . x + v . y + w . (x * y)`` for each pair of tokens (Seo et al., 2017); no tensor has all pairs' vectors.
+    """``u . x + v . y + w . (x * y)`` for each pair of tokens (Seo et al., 2017); no tensor holds a vector per pair.
 
     Args:
         dim: H, the width of both texts.

@@ -21,6 +21,9 @@ class BiCoupledLSTM(nn.Module):
         input_dim: E.
         hidden: cells of a direction; H = 2 x hidden is ``dim``.
         dropout: rate on the hidden state.
+
+    Raises:
+        UserError: for a dropout rate outside of [0, 1).
     """
 
     def __init__(self, input_dim: int, hidden: int, dropout: float) -> None:

@@ -59,7 +59,7 @@ class CRF(nn.Module):
         )
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Logarithm of the summed scores of all tag sequences, ``[B]`` (forward algorithm).
+        """Logarithm of the sum of the exponentiated scores of all tag sequences, ``[B]`` (forward algorithm).
 
         A step is a product with the exponentiated transitions, which is stable because the largest entry is
         subtracted first, and needs no ``[B, K, K]`` tensor.

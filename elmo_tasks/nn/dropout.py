@@ -11,7 +11,11 @@ _LEVELS = 2**16
 
 
 class Dropout(nn.Module):
-    """Zeros with probability ``p`` in training, the rest scaled by ``1 / (1 - p)``."""
+    """Zeros with probability ``p`` in training, the rest scaled by ``1 / (1 - p)``.
+
+    Raises:
+        UserError: if ``p`` is not in [0, 1).
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -44,7 +48,7 @@ def dropout_rate(p: float) -> float:
 
 
 def dropout_mask(like: Tensor, shape: torch.Size, p: float) -> Tensor:
-    """A mask with 0 with probability ``p`` and ``1 / (1 - p)`` otherwise; dtype and device are those of ``like``.
+    """A mask that is 0 with probability ``p``, else ``1 / (1 - p)``; dtype and device are those of ``like``.
 
     On a CPU, the rate is rounded to a multiple of 2^-16 below 1, since one random number of 64 bits gives four
     decisions.

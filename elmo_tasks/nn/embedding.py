@@ -21,12 +21,12 @@ class WordEmbedding(nn.Module):
         self.weight = nn.Parameter(matrix, requires_grad=trainable)
 
     def append(self, rows: Tensor) -> None:
-        """Add rows ``[n, dim]`` for words that were not there in training."""
+        """Add rows ``[n, dim]`` for words that training did not have."""
         weight = torch.cat([self.weight.data, rows.to(self.weight)])
         self.weight = nn.Parameter(weight, requires_grad=self.weight.requires_grad)
 
     def forward(self, text: Text) -> Tensor:
-        """float ``[B, T, dim]``."""
+        """The vector of each token, float ``[B, T, dim]``."""
         return F.embedding(text.word_ids, self.weight, padding_idx=0)
 
 
@@ -63,7 +63,7 @@ class CharacterCNN(nn.Module):
         self.max_width = max(widths)
 
     def forward(self, text: Text) -> Tensor:
-        """float ``[B, T, dim]``, zero on padding.
+        """The character features of each token, float ``[B, T, dim]``, zero on padding.
 
         Each distinct word of the batch is convolved once, so that all its occurrences share one dropout mask. Only
         windows within a word are used (a word shorter than the filter is padded with zeros): a word's features do not

@@ -1,7 +1,7 @@
 """A bidirectional GRU layer whose steps on a CPU have a hand-written backward pass.
 
-PyTorch has a fused LSTM there but no fused GRU: it runs one direction after the other and records about fifteen small
-operations a step. Here both directions run together. A step is one product per direction with a weight that is
+On a CPU PyTorch has a fused LSTM but no fused GRU: it runs one direction after the other and records about fifteen
+small operations a step. Here both directions run together. A step is one product per direction with a weight that is
 prepacked once (:func:`elmo_tasks.nn.linear.products_with`). Nothing is computed for padding: rows are packed, longest
 first (see :mod:`elmo_tasks.nn.packing`; N is the number of packed positions). On a GPU, PyTorch's layer is used.
 """

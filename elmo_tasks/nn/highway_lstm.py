@@ -28,6 +28,9 @@ class AlternatingLSTM(nn.Module):
         hidden: H cells of a layer.
         n_layers: number of layers.
         dropout: rate of the variational dropout on a layer's hidden state, one mask for all steps of a text.
+
+    Raises:
+        UserError: for a dropout rate outside of [0, 1).
     """
 
     def __init__(self, input_dim: int, hidden: int, n_layers: int, dropout: float) -> None:
@@ -148,7 +151,7 @@ class _Layer(torch.autograd.Function):
             start, stop = steps[k]
             i, f, o, r, s = gates[k].chunk(5, dim=1)
             d_gate = d_gates[start:stop]
-            d_i, d_f, d_o, d_r, d_s = d_gate.chunk(5, dim=1)  # of the sigmoids first
+            d_i, d_f, d_o, d_r, d_s = d_gate.chunk(5, dim=1)  # of the sigmoids' outputs, until sigmoid_backward
             t, around = ts[start:stop], highway[start:stop]
             dh, dc = d_hidden[: stop - start], d_minus_cell[: stop - start]  # later rows are still zero
             dh += d_out[start:stop]

@@ -51,7 +51,7 @@ def product_with(weight: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def product_and_sum_with(weight: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """As :func:`product_with`, ``h, x -> x + h @ weight`` in one pass."""
+    """As :func:`product_with`, ``h, x -> x + h @ weight`` in one pass, for h ``[n, P]`` and x ``[n, Q]``."""
     if not _suits(weight):
         return lambda h, x: torch.addmm(x, h, weight)
     prepacked = _prepacked(weight)
@@ -66,7 +66,7 @@ def affine_maps_with(weights: Tensor, biases: Tensor) -> Callable[[Tensor], Sequ
         biases: ``[2, Q]``.
 
     Returns:
-        a function from ``[2, n, P]`` to two ``[n, Q]``, or to both in one tensor.
+        a function from ``[2, n, P]`` to two tensors ``[n, Q]``, or to one ``[2, n, Q]``.
     """
     if weights[0].numel() < _WORTH_PREPACKING or not _suits(weights):
         return lambda h: torch.baddbmm(biases.unsqueeze(1), h, weights)
@@ -116,11 +116,13 @@ class _Linear(torch.autograd.Function):
 
 
 def _prepacked(weight: Tensor) -> Tensor:
+    """A weight ``[P, Q]`` in oneDNN's own layout, for :func:`_onednn`."""
     out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), None)
     return out
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``x @ weight.T + bias`` for a weight ``[Q, P]``, ``x @ weight + bias`` for a prepacked one."""
     out: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(x), _dense(weight), bias, "none", [], "")
     return out
 
@@ -133,6 +135,7 @@ def _dense(matrix: Tensor) -> Tensor:
 
 
 def _suits(x: Tensor) -> bool:
+    """Whether the private operators can take a tensor."""
     return x.device.type == "cpu" and x.numel() > 0 and _available(x.dtype)
 
 

@@ -11,7 +11,7 @@ class BiLSTM(nn.Module):
 
     Each direction is a separate layer over padded texts; for the backward one, the tokens of each text are reversed
     first. Padding then follows all tokens, where it has no influence, and PyTorch's fused layer can be used. On a CPU
-    it takes texts of one length only, and is two to four times faster than with packed texts.
+    the fused layer takes texts of one length only, and is two to four times faster than the one for packed texts.
 
     Args:
         input_dim: E.
@@ -41,5 +41,5 @@ def reversed_indices(mask: Tensor) -> Tensor:
 
 
 def take_rows(x: Tensor, indices: Tensor) -> Tensor:
-    """``[B, T, E]`` with the tokens at the given flat indices."""
+    """``[B, T, E]`` to the same shape, with the tokens at the flat ``indices``, long ``[B, T]``."""
     return x.flatten(0, 1).index_select(0, indices.flatten()).view(x.shape)

@@ -33,7 +33,7 @@ def sampled_softmax_loss(
         target_columns: long ``[N]``, index of the candidate that is the target itself, which is excluded, or -1.
 
     Returns:
-        a scalar; gradients flow to the first four.
+        float ``[]``; gradients flow to the first four arguments.
     """
     with torch.autocast(hidden.device.type, enabled=False):
         loss: Tensor = _SampledSoftmax.apply(  # type: ignore[no-untyped-call]

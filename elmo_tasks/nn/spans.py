@@ -52,9 +52,18 @@ def head_attention(x: Tensor, scores: Tensor, first: Tensor, last: Tensor, max_w
 
 
 def best_spans(scores: Tensor, first: Tensor, last: Tensor, n: int) -> Tensor:
-    """The best ``n`` spans of which none crosses a better one, in order: long ``[K]``, K at most n.
+    """The best spans of which none crosses a better one.
 
     Two spans cross if they overlap and neither contains the other.
+
+    Args:
+        scores: float ``[C]``.
+        first: long ``[C]``, first token of each span.
+        last: long ``[C]``, last token.
+        n: most spans to keep.
+
+    Returns:
+        long ``[K]``, indices of the spans, ascending; K is at most n.
     """
     starts, ends = first.tolist(), last.tolist()
     kept: list[int] = []

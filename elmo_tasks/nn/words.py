@@ -27,7 +27,7 @@ class Vocabulary:
         self.ids = {composed(word): k for k, word in enumerate(words, start=2)}
 
     def append(self, words: Iterable[str]) -> None:
-        """Give words that have no row yet the next ones."""
+        """Give the next rows to words that have none yet."""
         for word in words:
             self.ids[composed(word)] = len(self)
 
@@ -59,6 +59,9 @@ class WordVectors:
         paper_dim: size in the paper's model of the task; None where any size will do.
         any_dim: accept another size than the paper's.
         key: configuration key that messages name.
+
+    Raises:
+        UserError: if these settings do not go together, or the file or package is missing.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class WordVectors:
             the vocabulary, float ``[n, dim]``, and the share of the training tokens that have a vector.
 
         Raises:
-            UserError: if the vectors are missing or of another size.
+            UserError: if the vectors cannot be read, are of another size, or include none of the words.
         """
         types = dict.fromkeys([*train, *dev])
         vectors = self.lookup(types)
@@ -178,6 +181,6 @@ def _spellings(word: str, *, lowercase: bool) -> tuple[str, ...]:
 
 
 def _to_unit_length(vector: Vector) -> Vector:
-    """A vector of zeros stays as it is."""
+    """A vector scaled to length 1; a vector of zeros stays as it is."""
     length = np.linalg.norm(vector)
     return vector / length if length > 0 else vector

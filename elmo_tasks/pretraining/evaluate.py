@@ -32,7 +32,7 @@ def heldout_batches(pack: Pack, vocabulary: LmVocabulary) -> Iterator[LmBatch]:
 
 @torch.no_grad()
 def perplexity(model: LanguageModel, pack: Pack, vocabulary: LmVocabulary) -> dict[str, float]:
-    """Of the whole held-out text, with the full softmax and the state carried; the model's mode is left as it was."""
+    """Scores of the whole held-out text, with the full softmax and the state carried; the model stays in its mode."""
     metric, training, device = Perplexity(), model.training, model.softmax_bias.device
     model.eval()
     for batch in HeapTrimmer().between(heldout_batches(pack, vocabulary)):

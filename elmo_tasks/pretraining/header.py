@@ -27,7 +27,7 @@ class PackHeader:
         """Check the content of a file.
 
         Raises:
-            UserError: if it is not that of a pack's header.
+            UserError: if it is not the header of a pack.
         """
         header = check_object(content, str(path), {"format": int, "words": int, "shards": dict, "files": dict})
         if header["format"] != FORMAT:

@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def sizes(self) -> list[int]:
-        """Input words, targets, candidates, distinct words; as float32, the draws and two factors of the optimizer."""
+        """Of input words, targets, candidates and distinct words; as float32, of the draws and two Adam factors."""
         return [self.n_positions, self.n_positions, self.n_samples, sum(self.group_sizes), 1, 2]
 
     def split(self, numbers: Tensor) -> list[Tensor]:
@@ -63,7 +63,7 @@ class Inputs:
     """Makes an update's numbers from a window.
 
     Args:
-        groups: of each of the pack's words.
+        groups: the group of each of the pack's words.
         target_ids: the softmax's id of each of the pack's words.
         vocabulary_size: words of the softmax.
         n_samples: candidates, drawn anew for each update from its number and ``seed`` alone; 0 stands for all words.
@@ -91,6 +91,9 @@ class Inputs:
             update: its number, from 0.
             group_sizes: places for distinct words by group; where a group has too few, the next ones take the words,
                 and where that fails the places are as many as the words. None for no unused places.
+
+        Returns:
+            where the parts lie, and the numbers, int32 ``[n]``.
         """
         words = self._distinct(window)
         members = [words[self.groups[words] == group] for group in range(len(LENGTHS))]
@@ -116,7 +119,8 @@ class Inputs:
         Words come in as in ``models/lm.py``, one log-uniform draw after the other until there are enough, but in
         continuous time: the first draw of a word of probability p comes after an exponential time of rate
         -log(1 - p), so that it is among the draws until time t with probability 1 - (1 - p)^t. With t the time of the
-        first word that is too many, sums in which a candidate is divided by it have no bias (bottom-k sampling).
+        first word that is too many, sums in which each candidate is divided by this probability have no bias (bottom-k
+        sampling).
         """
         if not self.sampled:
             return np.arange(self.vocabulary_size), EVERY_WORD

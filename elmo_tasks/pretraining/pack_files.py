@@ -27,7 +27,7 @@ _RARE = 65_535  # stands for a symbol that 16 bits cannot hold
 
 
 def write_compressed(path: Path, content: bytes, filters: list[dict[str, int]] | None = None) -> dict[str, Any]:
-    """Write a compressed file whole or not at all; its entry in the header."""
+    """Write a compressed file whole or not at all; return its entry in the header."""
     compressed = lzma.compress(content, preset=None if filters else 9, filters=filters)
     write_bytes(path, compressed, remedy=REMEDY)
     return {"bytes": len(compressed), "sha256": hashlib.sha256(compressed).hexdigest()}

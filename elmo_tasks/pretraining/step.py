@@ -34,7 +34,11 @@ class TrainingStep:
     Attributes:
         weights: float ``[n]``, all parameters.
         moments: float ``[2, n]``, Adam's averages of gradients and of their squares.
-        sums: float ``[3]``: losses a position, gradient norms and updates since they were last set to zero.
+        gradient: float ``[n]``, of the last update.
+        sums: float ``[3]``, over the updates since they were last set to zero: the mean losses of a position, the
+            gradient norms, and the number of updates.
+        carried: the state that each row carries, by LSTM layer.
+        updates: number of updates so far.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class TrainingStep:
         torch.cuda.set_rng_state(rng, self.device)
 
     def gradients(self, layout: Layout, numbers: Tensor) -> Tensor:
-        """The loss of a window; :attr:`gradient` is filled, :attr:`carried` is updated."""
+        """Fill :attr:`gradient`, update :attr:`carried`, and return the mean loss of a position, float ``[]``."""
         words, targets, samples, distinct, tries, _ = layout.split(numbers)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16, cache_enabled=False):
             x = gather_rows(self._word_vectors(distinct, layout.group_sizes), words.long().view(self.window))
@@ -134,7 +138,7 @@ class TrainingStep:
 
 
 def view_as_parameters(weights: Tensor, model: nn.Module) -> None:
-    """Make a model's parameters views of one vector, in their order."""
+    """Make a model's parameters views of one vector ``[n]``, in their order."""
     parameters = list(model.parameters())
     for parameter, view in zip(parameters, torch.split(weights, [p.numel() for p in parameters]), strict=True):
         parameter.data = view.view_as(parameter)

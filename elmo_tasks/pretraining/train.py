@@ -75,7 +75,7 @@ class Training:
             settings.precision == "bfloat16",
         )
         self.seconds, self.curve = 0.0, []  # type: tuple[float, list[dict[str, Any]]]
-        # "schedule": states of earlier versions name it, and one of them may be another
+        # "schedule": a state of an earlier version names its own, which may be another
         self.identity = {**settings.to_json(), "schedule": "linear", "pack": pack.digest, "device": device.type}
         if (out / INDEX).exists():
             self._resume()
@@ -101,10 +101,10 @@ class Training:
         """Train until the budget is spent, the time is over or a signal has come; then save and export.
 
         Args:
-            seconds: of this call; what is needed to save and export is left of it.
-            log_every: updates between two lines.
+            seconds: time limit of this call, including the time to save and export.
+            log_every: updates between two printed lines.
             score_every: updates between two held-out perplexities; 0 for none but the last.
-            save_seconds: between two states.
+            save_seconds: seconds between two saved states.
 
         Returns:
             whether the budget is spent.
@@ -151,7 +151,7 @@ class Training:
         """Write the state.
 
         Raises:
-            UserError: if it is not finite, or cannot be written.
+            UserError: if a weight is not finite, or the state cannot be written.
         """
         if not bool(self.step.weights.isfinite().all()):
             raise self._diverged()

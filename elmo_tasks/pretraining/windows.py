@@ -37,7 +37,7 @@ class PackedWindow:
     valid: NDArray[np.bool_]
 
     def to_batch(self, pack: Pack, target_ids: Ids) -> LmBatch:
-        """What ``data/windows.py`` makes of the same text.
+        """The batch that ``data/windows.py`` makes of the same text.
 
         Args:
             pack: whose ids these are.
@@ -87,7 +87,7 @@ def cut_windows(
 ) -> Iterator[PackedWindow]:
     """Cut sentences into windows until no sentence is left; each is appended to the first row that lacks words.
 
-    The sentences of several windows are laid out at once, in four tables of a line a row.
+    The sentences of several windows are laid out at once, in four tables with a line for each row.
     """
     ids = np.concatenate(pack.shards[split])
     offsets = np.cumsum([0, *map(len, pack.shards[split])]).tolist()

@@ -66,6 +66,8 @@ def fit(
 ) -> Fit:
     """Train until patience or the budget ends the run, resuming from a saved state. Then load the best weights.
 
+    Of several processes, all but the first exit here when training has ended.
+
     Args:
         cfg: the checked configuration.
         module: holds the model.
@@ -74,6 +76,9 @@ def fit(
         budget: how long.
         callbacks: besides those that every run has.
         options: of Lightning's trainer.
+
+    Raises:
+        UserError: if training diverges, the saved state cannot be used, or the machine cannot train as asked.
     """
     partial, decay = folder.partial, cfg["task"]["training"]["average"]
     average = None if decay is None else AverageWeights(decay)
@@ -132,7 +137,7 @@ def mixes(weights: dict[Any, Any]) -> dict[Place, Mix]:
 
 
 def log_best(logger: Logger | bool, best: BestCheckpoint) -> None:
-    """The best dev score, beside the curves."""
+    """Log the best dev scores, beside the curves."""
     if isinstance(logger, Logger):
         point = next(point for point in best.curve if point["step"] == best.best_step)
         logger.log_metrics({f"best/dev/{name}": value for name, value in point["dev"].items()}, step=best.best_step)

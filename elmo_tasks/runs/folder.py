@@ -108,7 +108,7 @@ class RunFolder:
         return path
 
     def write_predictions(self, folder: Path, split: str, contents: dict[str, str]) -> dict[str, str]:
-        """Write predictions in a benchmark's official format; the digests by path below the rows' folder."""
+        """Write predictions in a benchmark's official format; return their digests by path below the rows' folder."""
         found = {}
         for name, content in contents.items():
             path = folder / PREDICTIONS / split / name
@@ -129,7 +129,7 @@ class RunFolder:
 
 
 def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunInputs, fitted: FittedData) -> None:
-    """Write what a prediction needs beside the weights: the inverse of :func:`read_model`."""
+    """Write what a prediction needs beside the weights; :func:`elmo_tasks.runs.saved.read_model` reads it."""
     remedy = "set paths.outputs to another folder"
     weights = sha256(folder / WEIGHTS)
     bilm = None if inputs.bilm is None else asdict(inputs.bilm)

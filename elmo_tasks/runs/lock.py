@@ -56,7 +56,7 @@ def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait 
         file.flush()
         yield
     finally:
-        path.unlink(missing_ok=True)  # before the lock is released: who waits for it sees that the file is another
+        path.unlink(missing_ok=True)  # before the lock is released: a waiting process sees that its file is gone
         file.close()
 
 

@@ -70,7 +70,7 @@ def run(config: DictConfig) -> float:
 
 
 def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:
-    """Show what a run will take, and what those of a sweep take together; the hours are returned.
+    """Show what a run will take, and what the runs of a sweep take together; return the hours of all together.
 
     Raises:
         UserError: if it does not fit this machine, or the kind of run has no plan.
@@ -101,7 +101,11 @@ def prepare_process(cfg: dict[str, Any]) -> None:
 
 
 def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row | None) -> Row:
-    """The row of a run that has been made; a crash leaves a failed one, unless there is a finished one."""
+    """Make a run and return its row; a crash leaves a failed row, unless there is a finished one.
+
+    Raises:
+        UserError: for errors that the user can fix.
+    """
     check_machine(cfg)
     header = build_header(cfg, this_run)
     try:

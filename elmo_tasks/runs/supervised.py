@@ -109,7 +109,7 @@ class SupervisedRun:
         return fit(self.cfg, module, self.data, folder, budget, [*progress])
 
     def _restore(self, module: TaskModule, folder: RunFolder, finished: Row) -> Fit:
-        """A finished run with the weights of its row."""
+        """Load the weights of a finished run; return its training as its row has it."""
         read_weights(module.model, folder.check_weights(finished))
         module.to(choose_device(self.cfg))
         assert finished.training is not None

@@ -17,7 +17,7 @@ from elmo_tasks.store.shard import VERSION
 
 FOLDER = Path("outputs/layers")
 DIGITS = 8
-"""Of a digest that are shown; ``prune`` takes as many."""
+"""Digits of a digest that are shown; they are enough for ``prune``."""
 
 
 def main(arguments: list[str]) -> None:

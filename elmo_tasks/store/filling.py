@@ -31,7 +31,7 @@ class Filling:
 
     Args:
         shards: what is filled.
-        compute: the arrays of some token lists.
+        compute: computes the arrays of some token lists.
         shard_tokens: tokens of a shard at most.
         update: is told the tokens of each shard that this or another process has written.
     """
@@ -85,7 +85,7 @@ class Filling:
             lock.release()
 
     def _compute(self, missing: SentencesByKey) -> int:
-        """Compute some sentences and write them, one shard after the other; the number of their tokens."""
+        """Compute some sentences, write them shard after shard, and return the number of their tokens."""
         for keys in portions(missing, self.shard_tokens):
             sentences = [missing[key] for key in keys]
             self.shards.append(keys, self.compute(sentences))

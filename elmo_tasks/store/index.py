@@ -38,7 +38,7 @@ class Index:
         self._added.append((halves[:, 0].astype(np.uint64), places))
 
     def find(self, key: bytes) -> Place | None:
-        """The place of a key, None if it has none."""
+        """The place of a key; None if it has none."""
         self._sort_in()
         high, low = int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")
         k = int(np.searchsorted(self._high, np.uint64(high)))

@@ -63,12 +63,14 @@ def inventory(root: Path) -> list[StoredFolder]:
 
 
 def removable(found: list[StoredFolder], *, encoders: tuple[str, ...], idle_days: float | None) -> list[StoredFolder]:
-    """Those that no process uses and that all given conditions name; folders of other versions always.
+    """The folders that no process uses and that meet all given conditions, and all unused ones of other versions.
+
+    Without a condition, the unused folders of other versions alone.
 
     Args:
-        found: what there is.
-        encoders: beginnings of digests; empty for every encoder.
-        idle_days: days without a use at least; None for any time.
+        found: all folders of the store.
+        encoders: beginnings of digests; empty for no such condition.
+        idle_days: least days since the last use; None for no such condition.
     """
     return [
         kept
@@ -103,7 +105,7 @@ def remove(kept: StoredFolder) -> bool:
 
 
 def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
-    """Read everything in a folder through; each bad shard's index with the reason."""
+    """Read all shards of a folder through; yield the index of each bad one, with the reason."""
     for index in sorted(kept.folder.glob("*.idx")):
         try:
             verify_shard(index)
@@ -137,7 +139,7 @@ def _stored_folder(folder: Path, about: dict[str, Any]) -> StoredFolder:
 
 
 def _about(path: Path) -> dict[str, Any] | None:
-    """What a folder of shards says of itself; None if it is no such folder."""
+    """What a folder of shards says of itself; None if it is not a folder of shards."""
     try:
         return read_object(path, {"bilm": str, "version": int})
     except UserError:

@@ -95,7 +95,10 @@ class IndexHeader(NamedTuple):
 
 
 def read_shard(index: Path, row_shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], Array]:
-    """The entries (``key``, ``start``, ``rows``), and all rows, mapped from a file that may be removed afterwards.
+    """The entries of the index, and the numbers, mapped from a file that may be removed afterwards.
+
+    Returns:
+        entries with ``key``, ``start`` and ``rows``; numbers ``[n, *row_shape]``, the rows of all arrays.
 
     Raises:
         BadShardError: if index or numbers are not what was written, or by another version of the layer store.
@@ -134,7 +137,7 @@ def verify_shard(index: Path) -> None:
 
 
 def count_rows(index: Path) -> tuple[int, int]:
-    """Keys and rows of a shard by its index; none if it cannot be read."""
+    """The numbers of keys and of rows of a shard, by its index; 0 and 0 if it cannot be read."""
     try:
         entries, _ = _entries(_read_index(index))
     except (BadShardError, OSError):
@@ -175,7 +178,11 @@ def _read_index(index: Path) -> bytes:
 
 
 def _entries(data: bytes) -> tuple[NDArray[Any], IndexHeader]:
-    """What the index says, and what the numbers must be."""
+    """The entries and the header of an index.
+
+    Raises:
+        BadShardError: if it is damaged or by another version of the layer store.
+    """
     head, _, body = data.partition(b"\n")
     try:
         header = json.loads(head)

@@ -64,7 +64,11 @@ class Shards:
         return self._index.contains(keys)
 
     def get(self, key: bytes) -> Array:
-        """The array of a key, straight from the mapped file."""
+        """The array ``[n, *row_shape]`` of a key, straight from the mapped file.
+
+        Raises:
+            KeyError: if there is none.
+        """
         place = self._index.find(key)
         if place is None:
             raise KeyError(key)

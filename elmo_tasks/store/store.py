@@ -60,7 +60,7 @@ class Store(ABC):
     work: ClassVar[str]
     """What the progress bar calls the work."""
     unit: ClassVar[str]
-    """What it counts."""
+    """What the progress bar counts."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Store(ABC):
 
     @abstractmethod
     def wanted(self, sentences: Sentences) -> SentencesByKey:
-        """Key to token list of what some sentences need, each once, in order."""
+        """All that must be stored for some sentences: token lists by key, each once, in order."""
 
     @abstractmethod
     def padded(self, sentences: Sentences) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def budget_note(trainer: dict[str, Any]) -> str:
-    """A sentence for a budget that ends a run before patience can; empty where it does not.
+    """A sentence for a budget that ends a run before patience can; empty for any other budget.
 
     Args:
         trainer: the section of a checked configuration.

@@ -24,6 +24,9 @@ class AverageWeights(pl.Callback):
     decay of 0.999 would still hold a third of the untrained weights after a thousand updates.
 
     :class:`BestCheckpoint` scores and saves the average.
+
+    Args:
+        decay: the share of the average that an update keeps at most.
     """
 
     def __init__(self, decay: float) -> None:
@@ -90,7 +93,7 @@ class BestCheckpoint(pl.Callback):
 
     @property
     def seconds(self) -> float:
-        """Since training began, without the time between two processes."""
+        """Seconds of training so far, without the time between two processes."""
         return time.perf_counter() - self._start
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -132,7 +135,7 @@ class Patience(pl.Callback):
     """Ends training after some epochs without a better dev score, however often dev is scored within an epoch.
 
     Args:
-        epochs: how many; None never ends it.
+        epochs: how many; None for training that patience never ends.
         best: knows the epoch of the best score.
     """
 
@@ -157,8 +160,8 @@ class ScoreDev(pl.Callback):
     """Scores dev at intervals within an epoch, at its end, and after the last update of the run.
 
     Lightning alone would lose what was learned after the last score of an epoch. It refuses an interval that is longer
-    than an epoch, which here means the end of the epoch. And its own ``max_steps`` counts an epoch twice if training is
-    resumed at the end of that epoch.
+    than an epoch; here, such an interval leaves the score at the end of each epoch. And Lightning's own ``max_steps``
+    counts an epoch twice if training is resumed at the end of that epoch.
 
     Args:
         every: updates between two scores; None for the end of each epoch alone.

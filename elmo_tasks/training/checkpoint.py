@@ -33,7 +33,7 @@ class ResumeCheckpoint(Checkpoint):
     Args:
         path: of the file, which is replaced in one rename.
         every: seconds after which the state is saved between two updates too.
-        code: that this process trains with.
+        code: the code that this process trains with.
     """
 
     def __init__(self, path: Path, every: float, code: Code) -> None:
@@ -101,7 +101,7 @@ class ResumeCheckpoint(Checkpoint):
         self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if isinstance(trainer.logger, Curves):  # here, since no hook of the training follows where it was at its end
+        if isinstance(trainer.logger, Curves):  # here: a run that resumes at the end of training gets no later hook
             trainer.logger.resume(self._logged)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -122,7 +122,7 @@ class ResumeCheckpoint(Checkpoint):
         if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
             return
         logs_every = trainer.log_every_n_steps  # type: ignore[attr-defined]  # which Lightning sets later
-        if trainer.global_step % logs_every == 0:  # a line of the curves follows: the next update is saved
+        if trainer.global_step % logs_every == 0:  # Lightning logs this update after this hook: save after the next one
             return
         due = interrupts.received() is not None or time.monotonic() - self._saved_at >= self.every
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # in all processes, if any of them is due

@@ -13,7 +13,7 @@ NAME = "metrics.csv"
 
 
 class Curves(CSVLogger):
-    """Lightning's CSV logger, resumed: by itself it would start a new file in a folder that has one.
+    """Lightning's CSV logger for runs that are resumed; by itself it would start a new file in a folder that has one.
 
     Args:
         folder: where ``metrics.csv`` is written.
@@ -25,14 +25,15 @@ class Curves(CSVLogger):
         super().__init__(str(folder), name="", version="")
 
     def lines(self) -> list[dict[str, str]]:
-        """All lines of the file by column; what is not yet written is written."""
+        """The lines of the file, each by column, after what is still in memory has been written."""
         self.save()
         return _read(self.path)
 
     def resume(self, lines: Sequence[Mapping[str, str]]) -> None:
         """Begin with the lines of an earlier process, which are part of the saved state.
 
-        Its file may have more of them, written after the last save, or none, if a kill came while it was resumed.
+        The file of that process may have more lines, written after the last save, or none, if a process was killed
+        while it resumed.
         """
         for earlier in lines:
             line = dict(earlier)

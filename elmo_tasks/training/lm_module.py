@@ -37,7 +37,7 @@ class LanguageModelModule(TaskModule):
         self.model.rng.set_state(checkpoint["rng"])
 
     def _gather_rows(self, part: Tensor) -> Tensor:
-        """The rows of all processes side by side; every process must ask."""
+        """The rows of all processes side by side; every process must call this."""
         if self.trainer.world_size == 1:
             return part
         return torch.cat(list(self.gather(part.to(self.device))), dim=1)

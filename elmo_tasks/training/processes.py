@@ -65,7 +65,7 @@ def share_items(cfg: dict[str, Any], *, documents: bool) -> Processes:
         documents: whether a batch is one document, which cannot be shared.
 
     Raises:
-        UserError: if the batches cannot be shared, or if the run is one of a sweep.
+        UserError: as :func:`count_processes`, if the batches cannot be shared, and if the run is one of a sweep.
     """
     processes, asked = count_processes(cfg), f"trainer.devices={cfg['trainer']['devices']}"
     if processes.n == 1:
@@ -88,7 +88,7 @@ def share_batch(cfg: dict[str, Any], batch_size: int) -> Processes:
     """The processes that share the rows of a batch.
 
     Raises:
-        UserError: if the rows cannot be shared evenly, or if the run is one of a sweep.
+        UserError: as :func:`count_processes`, if the rows cannot be shared evenly, and if the run is one of a sweep.
     """
     processes, asked = count_processes(cfg), f"trainer.devices={cfg['trainer']['devices']}"
     if processes.n == 1:

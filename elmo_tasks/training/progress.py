@@ -25,7 +25,7 @@ class ShowProgress(ProgressBar):
     The time left is that of all epochs; a run that stops early ends sooner.
 
     Args:
-        title: what is trained, ``ner input``.
+        title: what is trained, such as ``ner input``.
         max_steps: updates after which the run ends; -1 for no bound.
         tokens_per_batch: shows the speed in tokens a second; None where batches differ.
     """

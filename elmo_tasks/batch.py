@@ -28,6 +28,7 @@ of a span vector.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -86,3 +87,12 @@ class Text(OnDevice):
 def mask_of(lengths: Tensor, n: int) -> Tensor:
     """Bool ``[B, n]``, True on the first ``lengths[b]`` positions of row b; lengths are long ``[B]``."""
     return torch.arange(n, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def pad_layers(layers: Sequence[Tensor]) -> Tensor:
+    """The layers of B sentences, each ``[L, T, D]`` with its own T, as one tensor ``[B, L, T, D]``, zero on padding."""
+    n_layers, _, dim = layers[0].shape
+    padded = layers[0].new_zeros(len(layers), n_layers, max(x.shape[1] for x in layers), dim)
+    for row, x in zip(padded, layers, strict=True):
+        row[:, : x.shape[1]] = x
+    return padded

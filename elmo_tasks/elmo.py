@@ -155,6 +155,10 @@ class Elmo(nn.Module):
         """``[B, T, H]`` to ``[B, T, H + output_dim]``: after the biRNN."""
         return self._concatenate(h, text, "output")
 
+    def output_vector(self, text: Text) -> Tensor:
+        """``[B, T, output_dim]``: what :meth:`at_output` appends, where the biRNN's rows are not those of the text."""
+        return self.at_output(torch.empty(*text.mask.shape, 0, device=text.mask.device), text)
+
     def _concatenate(self, x: Tensor, text: Text, place: str) -> Tensor:
         if place not in self.mixes:
             return x

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from elmo_tasks.batch import mask_of
+from elmo_tasks.batch import mask_of, pad_layers
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.encoders.base import Encoder, check_sentences
 from elmo_tasks.errors import UserError
@@ -46,9 +46,6 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
             raise UserError(f"embed: sentence {number} has no token")
     if isinstance(encoder, (str, Path)):
         encoder = BiLM.load(encoder)
-    layers = encoder.layers(sentences)
-    padded = layers[0].new_zeros(len(layers), encoder.n_layers, max(map(len, sentences)), encoder.dim)
-    for row, found in zip(padded, layers, strict=True):
-        row[:, : found.shape[1]] = found
+    padded = pad_layers(encoder.layers(sentences))
     lengths = torch.tensor([len(sentence) for sentence in sentences], device=padded.device)
     return Embedded(padded, mask_of(lengths, padded.shape[2]))

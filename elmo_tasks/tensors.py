@@ -12,7 +12,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import write_atomically
@@ -49,6 +49,30 @@ def expect_shapes(path: Path, expected: Mapping[str, tuple[int, ...]]) -> None:
             raise UserError(f"{path}: weights of another model: {name} is missing")
         if shapes[name] != tuple(shape):
             raise UserError(f"{path}: weights of another size: {name} is {shapes[name]}, but expected {tuple(shape)}")
+
+
+def check_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Check that weights are those of a model.
+
+    Raises:
+        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of another kind of
+            numbers, or not finite.
+    """
+    expected = model.state_dict()
+    for name, value in expected.items():
+        shape = tuple(value.shape)
+        if name not in weights:
+            raise UserError(f"{path}: weights of another model: {name} is missing")
+        if tuple(weights[name].shape) != shape:
+            found = tuple(weights[name].shape)
+            raise UserError(f"{path}: weights of another size: {name} is {found}, but this model's is {shape}")
+        if weights[name].is_floating_point() != value.is_floating_point():
+            raise UserError(f"{path}: {name} is of {weights[name].dtype}, but this model's is of {value.dtype}")
+        if not weights[name].isfinite().all():
+            raise UserError(f"{path}: {name} holds values that are not finite")
+    for name in weights:
+        if name not in expected:
+            raise UserError(f"{path}: weights of another model: this one has no {name}")
 
 
 def read_metadata(path: Path) -> dict[str, str]:

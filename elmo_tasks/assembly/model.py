@@ -16,8 +16,8 @@ from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.tensors import expect_shapes, read_tensors
-from elmo_tasks.training.initial_weights import InitialWeights, check_shapes, read_initial_weights
+from elmo_tasks.tensors import check_weights, expect_shapes, read_tensors
+from elmo_tasks.training.initial_weights import InitialWeights, read_initial_weights
 
 
 class HasModelParts(Protocol):
@@ -78,5 +78,5 @@ def read_weights(model: nn.Module, path: Path) -> None:
         UserError: if the file is missing, damaged or of another model.
     """
     weights = read_tensors(path)
-    check_shapes(model, weights, path)
+    check_weights(model, weights, path)
     model.load_state_dict(weights)

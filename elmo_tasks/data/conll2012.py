@@ -41,7 +41,7 @@ class Sentence:
     @property
     def tokens(self) -> list[str]:
         """The words, with brackets in place of ``-LRB-`` and the like."""
-        return [unescape(row[WORD]) for row in self.rows]
+        return [unescape_ontonotes(row[WORD]) for row in self.rows]
 
     def column(self, k: int) -> list[str]:
         """One annotation of all tokens."""
@@ -117,7 +117,7 @@ def conll_files(path: Path) -> list[Path]:
     raise UserError(f"{path}: no file that ends in _conll below this folder")
 
 
-def unescape(word: str) -> str:
+def unescape_ontonotes(word: str) -> str:
     """Brackets as the text has them; OntoNotes escapes them even within a word, and writes ``/.`` for ``.``."""
     if word in _SLASHED:
         return word[1:]

@@ -15,7 +15,7 @@ from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
 from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.text import check_tokens, files_below, unescape
+from elmo_tasks.data.text import check_tokens, files_below, unescape_treebank
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
@@ -73,13 +73,13 @@ class PosReader(Reader[PosItem]):
             return [item for file in find_trees(path, split) for item in self._read_trees(file)]
         sentences = read_column_sentences(path, min_columns=self.column + 1, encoding=self.encoding)
         return [
-            PosItem([unescape(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
+            PosItem([unescape_treebank(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
             for sentence in sentences
         ]
 
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
         for where, leaves in read_tagged_trees(path, self.encoding):
-            words = [(unescape(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
+            words = [(unescape_treebank(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
             self._count("null elements", len(leaves) - len(words))
             if words:
                 item = PosItem([word for word, _ in words], [tag for _, tag in words])

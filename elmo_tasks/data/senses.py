@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from elmo_tasks.data.text import check_tokens, read_chunks, read_lines, unescape
+from elmo_tasks.data.text import check_tokens, read_chunks, read_lines, unescape_treebank
 from elmo_tasks.errors import UserError, quoted, shortened
 
 Lemma = tuple[str, str]
@@ -123,7 +123,7 @@ class _Parser:
             self.sentence = None
         elif name in ("wf", "instance") and self.sentence is not None and self.word is not None:
             start = len(self.sentence.tokens)
-            self.sentence.tokens += map(unescape, "".join(self.word).split())
+            self.sentence.tokens += map(unescape_treebank, "".join(self.word).split())
             if name == "instance":
                 self.sentence.instances.append(self._instance(start, len(self.sentence.tokens)))
             self.word = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.data.labelled import LabelledReader, LabelledText
-from elmo_tasks.data.text import check_tokens, read_lines, unescape
+from elmo_tasks.data.text import check_tokens, read_lines, unescape_treebank
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.values import Size
 
@@ -80,7 +80,7 @@ class SstReader(LabelledReader):
         return super().group(item)
 
     def _clean(self, item: LabelledText) -> LabelledText:
-        return LabelledText([unescape(t) for t in item.tokens], item.label) if self.unescape else item
+        return LabelledText([unescape_treebank(t) for t in item.tokens], item.label) if self.unescape else item
 
 
 _PIECE = re.compile(r"\((?P<label>[0-4])(?=[ (])|(?P<close>\))|(?P<word>[^ ()]+)|(?P<space> +)|(?P<bad>.)")

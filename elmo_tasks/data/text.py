@@ -189,6 +189,6 @@ def check_tokens(tokens: Sequence[str], where: str) -> None:
             )
 
 
-def unescape(token: str) -> str:
+def unescape_treebank(token: str) -> str:
     """Undo the Penn Treebank's escapes, so that word vectors and the biLM see the text that they were trained on."""
     return _ESCAPES.get(token, token.replace("\\/", "/").replace("\\*", "*"))

@@ -94,11 +94,8 @@ class WsdData:
 
     def counts(self) -> dict[str, Any]:
         """How many sentences each split had and how many are used, and their instances by set."""
-        sizes = {
-            split: {"original": n, "used": n}
-            for split, sets in self.sets.items()
-            for n in [sum(map(len, sets.values()))]
-        }
+        numbers = {split: sum(map(len, sets.values())) for split, sets in self.sets.items()}
+        sizes = {split: {"original": n, "used": n} for split, n in numbers.items()}
         sizes["train"] = {"original": self.original, "used": len(self.train)}
         instances = {
             split: {name: _count(part) for name, part in sets.items()}

@@ -64,8 +64,7 @@ class Esim(Classifier):
         mask = _stack([text.mask for text in sentences])  # [2 B, T]
         x = _stack([self.elmo.at_input(self.words(text), text) for text in sentences])  # [2 B, T, E]
         h = self.encoder(self.variational_dropout(x), mask)
-        output_elmo = [self.elmo.at_output(x.new_empty(*text.mask.shape, 0), text) for text in sentences]
-        h = torch.cat([h, _stack(output_elmo)], dim=2)  # [2 B, T, H]
+        h = torch.cat([h, _stack([self.elmo.output_vector(text) for text in sentences])], dim=2)  # [2 B, T, H]
         composed = self.composition(self.variational_dropout(self._compare(h, mask)), mask)
         pooled = _mean_and_maximum(composed, mask)
         return ClassifierOutput(self.classifier(torch.cat(pooled.chunk(2), dim=1)))

@@ -67,8 +67,8 @@ class SrlLstm(TaskModel):
         is_predicate = torch.arange(x.shape[1], device=x.device) == batch.predicates.unsqueeze(1)
         x = torch.cat([x, self.indicator(is_predicate.long())], dim=2)
         h = self.lstm(x, text.mask[sentence])  # [N, T, H]
-        output_elmo = self.elmo.at_output(x.new_empty(*text.mask.shape, 0), text)[sentence]  # [N, T, output_dim]
-        scores = self.to_tags(torch.cat([h, output_elmo], dim=2))
+        h = torch.cat([h, self.elmo.output_vector(text)[sentence]], dim=2)
+        scores = self.to_tags(h)
         out = scores.new_zeros(*batch.valid.shape, *scores.shape[1:])
         return SrlOutput(out.index_put((*batch.valid.nonzero(as_tuple=True),), scores))
 

@@ -26,13 +26,13 @@ import torch
 from elmo_tasks import interrupts
 from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError, counted
+from elmo_tasks.lock import owned
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
 from elmo_tasks.pretraining.parts import join_files, remove_parts, split_files
 from elmo_tasks.pretraining.settings import Settings, expect
 from elmo_tasks.pretraining.train import Training
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
-from elmo_tasks.runs.lock import owned
 from elmo_tasks.training.memory import keep_freed_memory, limit_primitive_caches
 
 _MEGABYTE = 1_000_000

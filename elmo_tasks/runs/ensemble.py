@@ -32,6 +32,7 @@ from elmo_tasks.data.source import SPLITS
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
+from elmo_tasks.lock import owned
 from elmo_tasks.metrics.base import Metric
 from elmo_tasks.models.base import Probabilistic, TaskModel
 from elmo_tasks.rows import kinds
@@ -41,7 +42,6 @@ from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.rows.settings import short_digest
 from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
-from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled

@@ -18,13 +18,13 @@ from elmo_tasks.assembly import check_machine
 from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
+from elmo_tasks.lock import owned
 from elmo_tasks.planning.show import show, total_seconds
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.interface import Plannable, Run, build_run
-from elmo_tasks.runs.lock import owned
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
 from elmo_tasks.training.memory import keep_freed_memory

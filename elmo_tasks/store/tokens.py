@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmo_tasks.batch import pad_layers
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
@@ -38,11 +39,7 @@ class TokenStore(Store):
 
     def padded(self, sentences: Sentences) -> Tensor:
         """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
-        layers = self.encoder.layers(sentences, state=self.state, encode=self._vectors)
-        padded = layers[0].new_zeros(len(layers), self.encoder.n_layers, max(map(len, sentences)), self.encoder.dim)
-        for row, x in zip(padded, layers, strict=True):
-            row[:, : x.shape[1]] = x
-        return padded
+        return pad_layers(self.encoder.layers(sentences, state=self.state, encode=self._vectors))
 
     def _about(self) -> dict[str, Any]:
         if self.state == "carry":

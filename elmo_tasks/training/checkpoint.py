@@ -15,8 +15,8 @@ from torch import Tensor
 from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.rows.parts import Code
+from elmo_tasks.tensors import check_weights
 from elmo_tasks.training.curves import Curves
-from elmo_tasks.training.initial_weights import check_shapes
 from elmo_tasks.training.state_file import RESTART, TensorsAndJson
 
 STATE = "state.safetensors"
@@ -68,7 +68,7 @@ class ResumeCheckpoint(Checkpoint):
     def _difference(self, module: pl.LightningModule, error: Exception) -> str:
         """The first weight that does not fit, or else the first line of the error."""
         try:
-            check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+            self._check(module)
         except UserError as difference:
             return str(difference).removeprefix(f"{self.path}: ")
         return shortened(str(error).splitlines()[0], 120)
@@ -76,10 +76,18 @@ class ResumeCheckpoint(Checkpoint):
     def fits(self, module: pl.LightningModule) -> bool:
         """Whether there is a saved state that is not damaged and has the weights of this model."""
         try:
-            check_shapes(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+            self._check(module)
         except UserError:
             return False
         return True
+
+    def _check(self, module: pl.LightningModule) -> None:
+        """Check that the saved state is not damaged and has the weights of this model.
+
+        Raises:
+            UserError: if not.
+        """
+        check_weights(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
 
     def discard(self) -> None:
         """Forget the saved state."""

@@ -7,12 +7,11 @@ that it predicts; training can also start from a folder without them, with a new
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmo_tasks.bilm.grow import can_grow, grown
 from elmo_tasks.bilm.model import BiLM, bundled_folder
@@ -21,7 +20,7 @@ from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_text
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.tensors import read_tensors, write_tensors
+from elmo_tasks.tensors import check_weights, read_tensors, write_tensors
 
 SOFTMAX = "softmax.safetensors"
 VOCABULARY = "vocabulary.txt"
@@ -96,32 +95,8 @@ def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMO
     vocabulary = LmVocabulary.read(words)
     with torch.device("meta"):
         expected = LanguageModel(bilm=BiLM(options), vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
-    check_shapes(expected, weights, path)
+    check_weights(expected, weights, path)
     return InitialWeights(weights, vocabulary)
-
-
-def check_shapes(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Check that weights are those of a model.
-
-    Raises:
-        UserError: naming the first that is missing, unknown, of another shape (and both shapes), of another kind of
-            numbers, or not finite.
-    """
-    expected = model.state_dict()
-    for name, value in expected.items():
-        shape = tuple(value.shape)
-        if name not in weights:
-            raise UserError(f"{path}: weights of another model: {name} is missing")
-        if tuple(weights[name].shape) != shape:
-            found = tuple(weights[name].shape)
-            raise UserError(f"{path}: weights of another size: {name} is {found}, but this model's is {shape}")
-        if weights[name].is_floating_point() != value.is_floating_point():
-            raise UserError(f"{path}: {name} is of {weights[name].dtype}, but this model's is of {value.dtype}")
-        if not weights[name].isfinite().all():
-            raise UserError(f"{path}: {name} holds values that are not finite")
-    for name in weights:
-        if name not in expected:
-            raise UserError(f"{path}: weights of another model: this one has no {name}")
 
 
 def write_vocabulary(vocabulary: LmVocabulary, folder: Path) -> None:

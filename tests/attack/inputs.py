@@ -33,8 +33,7 @@ from elmo_tasks.nn.words import Vocabulary, WordVectors
 from elmo_tasks.rows.io import read_row
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.store.layers import LayerStore
-from elmo_tasks.tensors import read_tensors
-from elmo_tasks.training.initial_weights import check_shapes
+from elmo_tasks.tensors import check_weights, read_tensors
 from elmo_tasks.training.state_file import TensorsAndJson
 
 from .folders import FOLDERS
@@ -154,7 +153,7 @@ def make_model(folder: Path) -> list[Path]:
 
 def read_model(folder: Path) -> Any:
     weights = read_tensors(folder / "model.safetensors")
-    check_shapes(model(), weights, folder / "model.safetensors")
+    check_weights(model(), weights, folder / "model.safetensors")
     model().load_state_dict(weights)
 
 

@@ -13,10 +13,10 @@ from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.tensors import check_weights
 from elmo_tasks.training.initial_weights import (
     SOFTMAX,
     VOCABULARY,
-    check_shapes,
     read_initial_weights,
     write_bilm,
     write_vocabulary,
@@ -155,10 +155,10 @@ def test_what_is_missing_or_damaged_is_named(folder, tiny_options):
 def test_weights_of_another_model_are_refused(tmp_path, change, message):
     model = torch.nn.Linear(4, 2)
     weights = dict(model.state_dict())
-    check_shapes(model, weights, tmp_path / "x")
+    check_weights(model, weights, tmp_path / "x")
     change(weights)
     with pytest.raises(UserError, match=message):
-        check_shapes(model, weights, tmp_path / "x")
+        check_weights(model, weights, tmp_path / "x")
 
 
 def test_the_sizes_of_the_bundled_bilm_are_those_of_its_configuration(repo_options):

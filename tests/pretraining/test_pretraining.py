@@ -232,7 +232,7 @@ def test_a_signal_saves_the_state(flags, capsys, tmp_path, number):
 
 
 def test_a_folder_belongs_to_one_training_at_a_time(flags, capsys, tmp_path):
-    owner = "import sys; from pathlib import Path; from elmo_tasks.runs.lock import owned\n"
+    owner = "import sys; from pathlib import Path; from elmo_tasks.lock import owned\n"
     owner += "with owned(Path(sys.argv[1]), wait=False): print(flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", owner, str(tmp_path / "out" / "training.lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

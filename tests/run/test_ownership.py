@@ -15,11 +15,11 @@ from rows_as_json import load
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
+from elmo_tasks.lock import owned
 from elmo_tasks.rows import io
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
 from elmo_tasks.runs.folder import RunFolder
-from elmo_tasks.runs.lock import owned
 from elmo_tasks.training.state_file import TensorsAndJson
 
 SST = ("task=sst5", "elmo.placement=none", "trainer.max_epochs=1", "data.fraction=0.05")
@@ -156,7 +156,7 @@ def test_weights_of_another_run_are_not_scored(composed: Any, tmp_path: Path) ->
 HOLDER = """
 import sys, time
 from pathlib import Path
-from elmo_tasks.runs.lock import owned
+from elmo_tasks.lock import owned
 with owned(Path(sys.argv[1]), wait=False):
     print("held", flush=True)
     time.sleep(60)
@@ -223,7 +223,7 @@ def test_the_locks_work_between_forked_processes_and_are_not_inherited(tmp_path:
             os.closerange(3, 100)
             os._exit(0)
         os.waitpid(pid, 0)
-        program = "import sys; from pathlib import Path; from elmo_tasks.runs.lock import owned\n"
+        program = "import sys; from pathlib import Path; from elmo_tasks.lock import owned\n"
         program += "with owned(Path(sys.argv[1]), wait=False): pass"
         second = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
         assert f"this run is already being made by process {os.getpid()}" in second.stderr

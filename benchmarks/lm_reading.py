@@ -35,7 +35,7 @@ def perplexity(model: LanguageModel, vocabulary: LmVocabulary, sentences: list[l
         state: ``carry`` or ``reset``.
     """
     total, n = 0.0, 0
-    model.bilm.forget()
+    model.bilm.reset_carried_state()
     n_each = len(sentences) // N_ROWS
     parts = [sentences[k * n_each : (k + 1) * n_each] for k in range(N_ROWS)]
     for batch in zip(*parts, strict=True):

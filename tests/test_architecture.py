@@ -76,7 +76,7 @@ def test_nothing_is_unpickled() -> None:
 FLOORS = [
     {"errors", "formatting", "interrupts", "places", "processor", "values", "batch"},
     {"command_line", "files", "progress"},
-    {"rows", "tensors", "nn"},
+    {"lock", "rows", "tensors", "nn"},
     {"render", "configuration", "elmo", "encoders"},
     {"bilm"},
     {"store"},

@@ -16,6 +16,8 @@ from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
+from elmo_tasks.render.wandb import SETTING
+from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
@@ -149,7 +151,7 @@ def _wandb(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger:
         name=run_id,
         group=f"{cfg['task']['name']}-{cfg['data']['name']}-{cfg['scale']['name']}",
         tags=_tags(cfg),
-        config=cfg,
+        config={**cfg, SETTING: setting_key(cfg, cfg["task"]["kind"])},
     )
 
 

@@ -206,7 +206,7 @@ class BiLM(nn.Module):
 
     def warm_up(self, sentences: Sequence[Sequence[str]]) -> None:
         """Read ``sentences`` in order with carried state, and keep the final state for ``warm``."""
-        self.forget()
+        self.reset_carried_state()
         sha = hashlib.sha256()
         for sentence in sentences:
             self.layers([sentence], state="carry")
@@ -214,7 +214,7 @@ class BiLM(nn.Module):
         self._states.keep_as_warm()
         self.warm_digest = sha.hexdigest()[:16]
 
-    def forget(self) -> None:
+    def reset_carried_state(self) -> None:
         """Reset the state that ``carry`` starts from."""
         self._states.carried = None
 

@@ -39,7 +39,7 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
     """
     n_lines = n_tokens = n_cut = 0
     example = ""
-    bilm.forget()
+    bilm.reset_carried_state()
     bilm.prepare(())  # truncated tokens are reported here
     with new_file(out) as write, counting("layers", None) as counter:
         for portion in portions(read_lists(text), _PORTION_TOKENS):

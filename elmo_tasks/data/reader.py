@@ -37,6 +37,9 @@ class Reader(ABC, Generic[Item]):
     one_folder: ClassVar[bool] = False
     """Whether one folder may hold all splits, of which :meth:`read_file` chooses the files of each."""
 
+    takes_tokens: ClassVar[bool] = True
+    """Whether :meth:`from_json` takes a list of tokens in place of text."""
+
     fields: ClassVar[Mapping[str, str]]
     """The fields of an item that :meth:`from_json` takes, each with a description."""
 

@@ -89,6 +89,7 @@ class SquadReader(Reader[SquadItem]):
         encoding: of the files.
     """
 
+    takes_tokens = False  # an answer is a literal part of the text
     fields: ClassVar[Mapping[str, str]] = {"context": "a paragraph", "question": "a question on it"}
 
     def __init__(

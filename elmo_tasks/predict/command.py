@@ -37,6 +37,9 @@ def predict(arguments: list[str]) -> None:
 
     on_error = skip if given.keep_going else None
     predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
+    if given.tokenized and not predictor.reader.takes_tokens:
+        task = predictor.run.config["task"]["name"]
+        raise UserError(f"--tokenized: task={task} takes text, not tokens; leave it out")
     lines = numbered_lines(given.text)
     as_json = given.jsonl or given.text.endswith(".jsonl")
     read = read_json(lines, on_error) if as_json else read_text(lines, predictor, on_error, tokenized=given.tokenized)
@@ -75,11 +78,19 @@ def evaluate(arguments: list[str]) -> None:
     _refuse_other_scores(folder / "scores.json", given.file)
     result = predictor.evaluate(given.file, given.split)
     remedy = "set --out to another folder"
-    about = {"run_id": predictor.run.run_id, "file": str(given.file), "items": result.n_items, "scores": result.scores}
+    about = {
+        "run_id": predictor.run.run_id,
+        "file": str(given.file),
+        "items": result.n_items,
+        "left_out": result.left_out,
+        "scores": result.scores,
+    }
     for name, content in result.files.items():
         write_text(folder / name, content, remedy)
     write_json(folder / "scores.json", about, remedy)
     print("   ".join(f"{name} {value:.2f}" for name, value in result.scores.items()), f"  ({result.n_items:,} items)")
+    if result.left_out:
+        print(f"while reading: {', '.join(f'{reason} {n:,}' for reason, n in result.left_out.items())}")
     for name in (*result.files, "scores.json"):
         print(folder / name)
 

@@ -27,11 +27,13 @@ class Evaluation:
 
     Attributes:
         n_items: that were scored.
+        left_out: how many items of the file were skipped, and other counts, by reason, as a row has them.
         scores: by name; the first is the one that the task reports.
         files: contents by name of what the benchmark's official scorer reads, if there is one.
     """
 
     n_items: int
+    left_out: dict[str, int]
     scores: dict[str, float]
     files: dict[str, str]
 
@@ -125,6 +127,7 @@ class Predictor:
         Raises:
             UserError: naming file and line, for bad input.
         """
+        self.reader.left_out.clear()  # of a file that was read before
         items = self.reader.read_file(Path(path), split)
         if not items:
             raise UserError(f"{path}: nothing to score in it")
@@ -135,7 +138,8 @@ class Predictor:
         metric.reset()
         for _, batch, predictions in self._batches(items):
             metric.update(predictions, batch.gold)
-        return Evaluation(len(items), metric.compute(), metric.files() if isinstance(metric, Exportable) else {})
+        files = metric.files() if isinstance(metric, Exportable) else {}
+        return Evaluation(len(items), dict(self.reader.left_out), metric.compute(), files)
 
     def _item(self, fields: Mapping[str, Any], name: str) -> Any:
         if not isinstance(fields, Mapping):

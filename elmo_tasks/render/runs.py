@@ -9,6 +9,7 @@ from typing import Any
 from elmo_tasks.render.grid import Grid, html
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
+from elmo_tasks.rows.grouping import still_rising
 from elmo_tasks.rows.io import AnyRow, to_json
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.rows.settings import flat
@@ -56,7 +57,7 @@ def _facts(row: AnyRow) -> dict[str, str]:
     facts |= {"items": describe.items(row), "ELMo": describe.elmo(row)}
     if row.ensemble is not None:
         facts["seed"] = "all"
-    if not row.converged:
+    if still_rising([row]):
         facts["status"] = "still rising"
     for split in ("dev", "test"):
         scores = row.scores.get(split)

@@ -12,6 +12,12 @@ from typing import Any
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.schema import Row
 
+SETTING = "setting"
+"""The key under which a run's logger adds :func:`elmo_tasks.rows.settings.setting_key` to its configuration."""
+
+GROUPED_BY = ("data.fraction", "elmo.placement", "elmo.mix", "elmo.lambda", SETTING)
+"""What the runs of a dashboard are grouped by: what a reader looks for, and whatever else can change a score."""
+
 
 def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) -> str:
     """Log files as one artifact of type ``report``.
@@ -52,7 +58,7 @@ def log_files(files: dict[str, bytes], project: str, *, name: str, n_runs: int) 
 def dashboards(rows: Sequence[Row], place: str) -> list[Any]:
     """W&B workspaces, one for each group of runs (task, data, scale): placement, lambda, and the layer weights.
 
-    Runs that differ in share of the data, placement, mix or lambda are kept apart, so that means are over seeds.
+    Runs that differ in any setting that can change a score are kept apart, so that means are over seeds.
     Nothing is sent; ``save_as_new_view`` of a workspace does that.
 
     Args:
@@ -81,7 +87,7 @@ def dashboards(rows: Sequence[Row], place: str) -> list[Any]:
             sections=_sections(members),
             runset_settings=ws.RunsetSettings(
                 filters=[ws.Metric("Group") == group],  # as the runs' logger names it
-                groupby=[ws.Config(key) for key in ("data.fraction", "elmo.placement", "elmo.mix", "elmo.lambda")],
+                groupby=[ws.Config(key) for key in GROUPED_BY],
             ),
         )
         for group, members in sorted(by_group.items())

@@ -71,7 +71,7 @@ class EnsembleRun:
         self.inputs = RunInputs(data.digest, data.test_digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
         self.configs = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
         self.folders = [member_folder(member, identify(member, self.inputs)) for member in self.configs]
-        self.rows = [finished(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
+        self.rows = [finished_member(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
         members = [[row.run_id, row.weights] for row in self.rows]
         self.slug = slug(cfg)
         self.run_id = f"{cfg['task']['name']}-{self.slug}-e{len(members)}-{short_digest({'members': members})}"
@@ -82,11 +82,11 @@ class EnsembleRun:
         for each, row in zip(self.folders, self.rows, strict=True):
             each.check_weights(row)
         with watch("layers"):
-            members, filled = gather(self.configs, [each.final for each in self.folders], self.encoder, splits)
+            members, filled = load_members(self.configs, [each.final for each in self.folders], self.encoder, splits)
         metric: Metric = make(self.cfg["task"]["metric"])
         with watch("score"):
             scores, files = score_splits(
-                splits, metric, folder, finished is not None, lambda split: score(members, metric, split)
+                splits, metric, folder, finished is not None, lambda split: score_mean(members, metric, split)
             )
         return Measured(
             **describe_work(self.cfg, metric, watch),
@@ -112,7 +112,7 @@ def member_folder(cfg: dict[str, Any], run_id: str) -> RunFolder:
     return RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), run_id)
 
 
-def finished(cfg: dict[str, Any], folder: RunFolder) -> Row:
+def finished_member(cfg: dict[str, Any], folder: RunFolder) -> Row:
     """The row of a member, whose weights must still exist.
 
     Raises:
@@ -135,7 +135,7 @@ def describe_member(row: Row) -> kinds.MemberRecord:
     return kinds.MemberRecord(run_id=row.run_id, seed=row.seed, weights=row.weights)
 
 
-def gather(
+def load_members(
     configs: Sequence[dict[str, Any]], folders: Sequence[Path], encoder: Encoder | None, splits: tuple[str, ...]
 ) -> tuple[list[Member], Filled]:
     """Load the members, with layers for ``splits``; those that have one vocabulary share their data."""
@@ -162,14 +162,14 @@ def gather(
 
 
 @torch.no_grad()
-def score(members: list[Member], metric: Metric, split: str) -> dict[str, float]:
+def score_mean(members: list[Member], metric: Metric, split: str) -> dict[str, float]:
     """Scores of the members' mean."""
     metric.reset()
     first = members[0].model
     assert isinstance(first, Probabilistic)
     device = next(members[0].model.parameters()).device
     for batches in _in_step(members, split):
-        log_probabilities = mean(
+        log_probabilities = mean_log_probabilities(
             [
                 member.model.log_probabilities(member.model(batch.to(device)), batch)
                 for member, batch in zip(members, batches, strict=True)
@@ -180,7 +180,7 @@ def score(members: list[Member], metric: Metric, split: str) -> dict[str, float]
     return metric.compute()
 
 
-def mean(log_probabilities: list[Tensor]) -> Tensor:
+def mean_log_probabilities(log_probabilities: list[Tensor]) -> Tensor:
     """Logarithm of the mean of some members' probabilities: ``[B, ...]`` each, to the same shape."""
     return torch.logsumexp(torch.stack(log_probabilities), dim=0) - math.log(len(log_probabilities))
 

@@ -75,7 +75,7 @@ class LayerStore(Store):
         if self.state != "carry":
             return filling.fill(wanted)
         assert isinstance(self.encoder, BiLM)  # see _about
-        self.encoder.forget()
+        self.encoder.reset_carried_state()
         return filling.fill_in_order(wanted)
 
     def _compute(self, sentences: Sentences) -> list[Array]:

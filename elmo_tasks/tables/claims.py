@@ -128,41 +128,43 @@ def _never(best_epoch: int, elmo: Row) -> int:
 
 
 def evaluate_claims(claims: Claims, selection: Selection) -> EvaluatedTable:
-    """Cells of a list of claims, and its table with evidence and verdicts."""
-    parts = [
-        (n, part) for n, claim in enumerate(claims.claims) for part in claim.parts if _chosen(part, selection.choice)
-    ]
+    """Cells of a list of claims, and its table with evidence and verdicts.
+
+    ``tasks=`` chooses the parts that are shown and run. All parts are judged and corrected for, so that a verdict does
+    not depend on what is shown.
+    """
+    parts = [(n, part) for n, claim in enumerate(claims.claims) for part in claim.parts]
     judged = correct([gather_evidence(part, selection, claims.seeds) for _, part in parts])
-    lines, cells = [], [cell for evidence in judged for cell in evidence.cells]
+    lines, cells = [], list[Cell]()
     for n, claim in enumerate(claims.claims):
         found = [evidence for (claim_index, _), evidence in zip(parts, judged, strict=True) if claim_index == n]
-        not_judged = [
-            gather_evidence(part, selection, claims.seeds)
-            for part in claim.not_judged
-            if _chosen(part, selection.choice)
-        ]
-        cells += [cell for evidence in not_judged for cell in evidence.cells]
-        if found or not_judged:  # else of another task than those that were chosen
-            lines += _claim_lines(n + 1, claim.says, found, not_judged, claims.seeds)
+        not_judged = [gather_evidence(part, selection, claims.seeds) for part in claim.not_judged]
+        shown = [one for one in (*found, *not_judged) if _chosen(one.part, selection.choice)]
+        cells += [cell for evidence in shown for cell in evidence.cells]
+        if shown:
+            lines += _claim_lines(n + 1, claim.says, found, not_judged, claims.seeds, selection.choice)
     first = [
         f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
         holm_note([evidence.comparison for evidence in judged]),
     ]
+    if selection.choice.tasks:
+        first.append("a claim's verdict is that of all its parts; those of other tasks are not shown")
     header = ["", "the paper", "ours", "verdict"]
     return EvaluatedTable(cells, Section(make_grid(selection, claims, cells, header, lines, first=first)))
 
 
 def _claim_lines(
-    number: int, says: str, found: list[Evidence], not_judged: list[Evidence], seeds: int
+    number: int, says: str, found: list[Evidence], not_judged: list[Evidence], seeds: int, choice: Choice
 ) -> list[list[str]]:
-    """The claim with its verdict, and below it its parts where there is more than one."""
+    """The claim with its verdict, and below it the chosen ones of its parts where there is more than one."""
     verdicts = [verdict(evidence, seeds) for evidence in found]
-    alone = len(found) == 1 and not not_judged
-    lines = [[str(number), says, _text(found[0]) if alone else "", overall_verdict(verdicts)]]
-    if not alone:
-        lines += [["", one.part.label, _text(one), decided] for one, decided in zip(found, verdicts, strict=True)]
+    decided = overall_verdict(verdicts)
+    if len(found) == 1 and not not_judged:
+        return [[str(number), says, _text(found[0]), decided]]
     uncorrected = [replace(one, comparison=replace(one.comparison, adjusted=None)) for one in not_judged]
-    return lines + [["", one.part.label, _text(one), NO_VERDICT] for one in uncorrected]
+    parts = [*zip(found, verdicts, strict=True), *((one, NO_VERDICT) for one in uncorrected)]
+    shown = [["", one.part.label, _text(one), of_part] for one, of_part in parts if _chosen(one.part, choice)]
+    return [[str(number), says, "", decided], *shown]
 
 
 def _chosen(part: Part, choice: Choice) -> bool:

@@ -13,7 +13,7 @@ from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.curves import training_panels
 from elmo_tasks.tables.declare import EpochsToPass, Line
-from elmo_tasks.tables.measure import EvaluatedTable, Selection, paper_value, same_data
+from elmo_tasks.tables.measure import EvaluatedTable, Selection, incomparable, paper_value
 from elmo_tasks.tables.texts import make_grid, marks_text
 
 
@@ -26,9 +26,9 @@ class SeedResult:
 
 
 def results_by_seed(baseline: Cell, elmo: Cell) -> dict[int, SeedResult]:
-    """The result of each seed that both settings have, on the same data."""
+    """The result of each seed that both settings have; none if they must not be compared."""
     found = {}
-    for seed in baseline.rows.keys() & elmo.rows.keys() if same_data(baseline, elmo) else ():
+    for seed in baseline.rows.keys() & elmo.rows.keys() if not incomparable(baseline, elmo) else ():
         before, after = baseline.rows[seed], elmo.rows[seed]
         if before.curve and after.curve:
             best = best_point(before)

@@ -13,8 +13,8 @@ from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
-from elmo_tasks.tables.panels import frame_key, trained_groups
-from elmo_tasks.tables.settings import distance
+from elmo_tasks.tables.panels import frame_key, keys_text, trained_groups
+from elmo_tasks.tables.settings import distance, other_keys
 from elmo_tasks.tables.significance import Comparison, compare, corrected
 
 HEADER = ["task", "data", "scale", "training items", "split", "seeds", "metric"]
@@ -54,6 +54,11 @@ def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
         f"{one.elmo.first.task}: the gain is{comparison.seeds}; the means are those of all seeds"
         for one, comparison in zip(found, comparisons, strict=True)
         if comparison.seeds
+    ]
+    notes += [
+        f"{one.elmo.first.task}, data={one.elmo.first.data.name}: not as configured, but with {keys_text(keys)}"
+        for one in found
+        if (keys := other_keys(one.elmo))
     ]
     notes += [
         f"{one.elmo.first.task}: rows of other data files, vectors or weights are left out"

@@ -78,9 +78,10 @@ def perplexities(rows: Rows) -> Section:
         if row.language_model is None:
             continue
         text, before = row.language_model, row.language_model.before
-        start = ["-", "-"]
-        if text.initial is not None and before is not None:
-            start = [text.initial.name, f"{before[row.metric.name]:.1f}"]
+        start = [
+            "-" if text.initial is None else text.initial.name,
+            "-" if before is None else f"{before[row.metric.name]:.1f}",
+        ]
         words = [f"{text.vocabulary:,}", f"{text.unknown:.1%}"]
         epochs = "-" if row.training is None else str(row.training.epochs)
         shown = [row.config["bilm"]["name"], row.data.name, text.text, row.scale, describe.items(row), epochs, *words]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, score_relevant, setting_key
+from elmo_tasks.rows.settings import flat, score_relevant, setting_key, short_digest
 
 NO_ROOT = "DIR"
 """Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
@@ -115,4 +114,4 @@ def other_keys(group: Group) -> dict[str, Any]:
 def _differing(group: Group) -> dict[str, Any]:
     own, usual = group.setting, defaults(group.first)
     keys = sorted(own.keys() | usual.keys())
-    return {key: own.get(key) for key in keys if json.dumps(own.get(key)) != json.dumps(usual.get(key))}
+    return {key: own.get(key) for key in keys if short_digest(own.get(key)) != short_digest(usual.get(key))}

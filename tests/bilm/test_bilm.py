@@ -124,7 +124,7 @@ def test_without_a_projection_layers_agree_with_the_step_by_step_cell_also_when_
     for sentence in SENTENCES:
         start = {"reset": {}, "carry": carried, "warm": dict(before)}[state]
         expected.append(step_by_step(bilm, sentence, start))
-    bilm.forget()
+    bilm.reset_carried_state()
     found = [bilm.layers([sentence], state)[0] for sentence in SENTENCES]
     assert found[0].shape == (3, 7, 24)
     assert_same(found, expected)
@@ -161,7 +161,7 @@ def test_order_and_batch_mates_change_nothing(tiny_bilm):
 def test_batch_size_changes_nothing(tiny_bilm, monkeypatch, state):
     tiny_bilm.warm_up(SENTENCES[:1])
     expected = [*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)]
-    tiny_bilm.forget()
+    tiny_bilm.reset_carried_state()
     monkeypatch.setattr(model, "_BATCH_POSITIONS", 10)
     assert len(list(model._batches([len(s) + 2 for s in SENTENCES]))) > 2
     assert_same([*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)], expected)
@@ -205,7 +205,7 @@ def test_carry_continues_row_by_row_though_the_number_of_rows_changes(tiny_bilm)
 def test_forget_clears_the_carried_state_and_reset_never_changes_it(tiny_bilm):
     first, second = (tiny_bilm.layers(SENTENCES[:2], state="carry") for _ in range(2))
     assert (first[0] - second[0]).abs().max() > 0.01
-    tiny_bilm.forget()
+    tiny_bilm.reset_carried_state()
     assert_same(tiny_bilm.layers(SENTENCES[:2], state="carry"), first)
     tiny_bilm.layers(SENTENCES)
     assert_same(tiny_bilm.layers(SENTENCES[:2], state="carry"), second)
@@ -215,7 +215,7 @@ def test_warm_is_carry_after_the_warm_up_text_and_does_not_drift(tiny_bilm):
     text, sentences = SENTENCES[:2], SENTENCES[2:]
     expected = []
     for sentence in sentences:
-        tiny_bilm.forget()
+        tiny_bilm.reset_carried_state()
         for line in text:
             tiny_bilm.layers([line], state="carry")
         expected += tiny_bilm.layers([sentence], state="carry")

@@ -174,3 +174,20 @@ def test_a_file_with_an_unknown_label_gives_a_one_sentence_error(finished: Finis
     (tmp_path / "bad.conll").write_text("Anna B-PERSON\nsings O\n")
     with pytest.raises(SystemExit, match=r"^error: .*bad\.conll:1: .*PERSON"):
         main(["evaluate", str(finished("ner")), "--file", str(tmp_path / "bad.conll")])
+
+
+def test_a_task_whose_answers_are_parts_of_the_text_takes_no_tokens(finished: Finished, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("The film is long .\tHow is it ?\n"))
+    with pytest.raises(SystemExit, match=r"^error: --tokenized: task=squad takes text, not tokens; leave it out$"):
+        main(["predict", str(finished("squad")), "--tokenized"])
+
+
+def test_what_was_left_out_of_a_file_is_told_and_written(finished: Finished, tmp_path: Path, capsys) -> None:
+    pairs = (BUNDLED / "sample" / "snli" / "snli_1.0_test.jsonl").read_text().splitlines()
+    unclear = json.loads(pairs[0]) | {"gold_label": "-", "pairID": "unclear"}
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("\n".join([*pairs[:5], json.dumps(unclear)]) + "\n")
+    main(["evaluate", str(finished("snli")), "--file", str(file), "--out", str(tmp_path / "here")])
+    assert "(5 items)\nwhile reading: no majority 1\n" in capsys.readouterr().out
+    about = json.loads((tmp_path / "here" / "scores.json").read_text())
+    assert (about["items"], about["left_out"]) == (5, {"no majority": 1})

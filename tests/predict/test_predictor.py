@@ -52,7 +52,9 @@ def without_gold(predictor: Any, item: Any) -> Mapping[str, Any]:
 @pytest.mark.parametrize("task", TASKS)
 def test_it_scores_what_the_run_scored(finished: Finished, task: str) -> None:
     folder = finished(task)
-    result = load_run(folder).evaluate(BUNDLED / "sample" / DEV[task], "dev")
+    predictor = load_run(folder)
+    result = predictor.evaluate(BUNDLED / "sample" / DEV[task], "dev")
+    assert predictor.evaluate(BUNDLED / "sample" / DEV[task], "dev").left_out == result.left_out  # not added up
     row = find_row(folder)
     assert result.scores == pytest.approx(row["scores"]["dev"], abs=1e-9)
     assert result.n_items == row["data"]["items"]["dev"]["used"]

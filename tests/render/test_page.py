@@ -71,7 +71,8 @@ HOSTILE_ROW: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def rows(make_row: MakeRow, make_lm_row: MakeRow) -> Rows:
-    lm = make_lm_row(9, 120.0, 30.0, {"language_model.initial.name": HOSTILE, "language_model.text": HOSTILE})
+    changes = {"language_model.initial.name": HOSTILE, "language_model.text": HOSTILE, "training.converged": False}
+    lm = make_lm_row(9, 120.0, 30.0, changes)
     header = {name: getattr(lm, name) for name in ("task", "slug", "scale", "created", "commit", "dirty", "versions")}
     failed = FailedRow(**header, run_id="f", kind="supervised", seed=None, bilm=None, config={}, error=HOSTILE)
     finished = [make_row(seed, [10.0, 20.0 + seed], placement=p) for seed in (1, 2) for p in ("none", "both")]
@@ -119,6 +120,7 @@ def test_every_row_is_in_the_list_and_failed_and_left_out_ones_are_named(whole: 
     runs = [attributes for tag, attributes in document.elements if attributes.get("class") == "run"]
     assert [run["data-status"] for run in runs].count("finished") == 6
     assert [run["data-status"] for run in runs].count("failed") == 1
+    assert not [run for run in runs if run["data-status"] == "still rising"]  # a biLM is trained for fixed epochs
     assert "6 finished runs, 1 failed, 1 left out." in document.text
     assert f"a.json: {HOSTILE}" in document.text
 

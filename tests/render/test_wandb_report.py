@@ -158,7 +158,7 @@ def test_a_dashboard_has_panels_by_placement_by_lambda_and_of_each_weight(rows: 
     (condition,) = runs["filters"]["filters"]
     assert condition["key"] == {"section": "run", "name": "group"}
     assert condition["value"] == "ner-local-cpu"
-    keys = ["data.value.fraction", "elmo.value.placement", "elmo.value.mix", "elmo.value.lambda"]
+    keys = ["data.value.fraction", "elmo.value.placement", "elmo.value.mix", "elmo.value.lambda", "setting.value"]
     assert runs["grouping"] == [{"section": "config", "name": key} for key in keys]
     panels = {part["name"]: part["panels"] for part in section["panelBankConfig"]["sections"] if part["panels"]}
     assert list(panels) == ["Placement", "Lambda", "Layer weights"]

@@ -21,7 +21,7 @@ from elmo_tasks.metrics.squad import SquadScore
 from elmo_tasks.render.grid import markdown
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.runs import run as train
-from elmo_tasks.runs.ensemble import EnsembleRun, gather
+from elmo_tasks.runs.ensemble import EnsembleRun, load_members
 from elmo_tasks.tables.report_sections import PARTS
 
 SEEDS = (1, 2)
@@ -206,7 +206,7 @@ def test_words_of_the_test_set_have_their_vectors(composed: Any, finish: Finish,
     setting = (*SNLI, "words=glove", f"data.fraction={fraction}")
     finish(*setting)
     run = EnsembleRun(validate(composed(*setting, "ensemble=[1,2]", "test=true")))
-    members, _ = gather(run.configs, [folder.final for folder in run.folders], run.encoder, ("dev", "test"))
+    members, _ = load_members(run.configs, [folder.final for folder in run.folders], run.encoder, ("dev", "test"))
     assert len({id(member.data) for member in members}) == (1 if fraction == 1 else 2)
     for member in members:
         data = member.data

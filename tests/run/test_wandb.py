@@ -57,10 +57,11 @@ def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(compose
         train.run(composed("elmo.placement=both", f"elmo.lambda={value}", "logger=wandb", "logger.tags=[table2]"))
     files = sorted((tmp_path / "outputs").glob("runs/*/wandb/offline-run-*/run-*.wandb"))
     assert len(files) == 2  # one W&B run for each run, though both ran in one process
-    seen = set()
+    seen, settings = set(), set()
     for file in files:
         config, history, run = read_run(file)
         seen.add(config["elmo"]["lambda"])
+        settings.add(config["setting"])
         assert config["task"]["name"] == "sst5"
         assert len(history["dev/accuracy"]) == 2
         assert len(history["elmo/input/gamma"]) == len(history["elmo/output/s_2"]) == 2
@@ -68,6 +69,7 @@ def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(compose
         assert run.run_group == "sst5-sample-cpu"
         assert {"table2", "placement=both", "mix=scalar", f"lambda={config['elmo']['lambda']:g}"} <= set(run.tags)
     assert seen == {0.001, 1}
+    assert len(settings) == 2  # a dashboard keeps them apart
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_carried_state_continues_from_line_to_line_and_starts_from_zeros(tiny_bi
     for _ in range(2):
         dump(tiny_bilm, tmp_path / "text", tmp_path / "out.hdf5", state="carry")
     found = read(tmp_path / "out.hdf5")
-    tiny_bilm.forget()
+    tiny_bilm.reset_carried_state()
     for line, layers in zip(LINES, found, strict=True):
         if line:
             torch.testing.assert_close(torch.from_numpy(layers), tiny_bilm.layers([line.split()], "carry")[0])

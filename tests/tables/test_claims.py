@@ -211,3 +211,24 @@ def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_p
     assert (exception[1], exception[3]) == ("NER: lambda 0.001 above 1 (the exception)", NO_VERDICT)
     lambdas = [cell.setting.config["elmo"]["lambda"] for cell in found.cells[2:]]
     assert (lambdas, [cell.missing for cell in found.cells[2:]]) == ([0.001, 1], [(1, 2, 3, 4, 5)] * 2)
+
+
+def test_what_is_shown_changes_no_verdict_and_no_correction(tmp_path: Path, write: Any) -> None:
+    write_pairs(write, [84.0, 85.0, 89.9], [80.0, 81.0, 83.5])  # p = 0.029
+    other = Part("SST-5", Score(("task=sst5",)), Score(("task=sst5", NONE)))
+    claims = Claims("c", (Claim("both", (HELPS, other)), Claim("alone", (HELPS,)), Claim("SST-5", (other,))), seeds=3)
+    rows = read_rows([tmp_path / "rows"])
+    whole = evaluate(claims, rows, LOCAL)
+    shown = evaluate(claims, rows, Choice(("data=local",), tasks=frozenset({"ner"})))
+    all_lines = whole.section.grid.lines
+    assert [line[:2] for line in all_lines] == [
+        ["1", "both"],
+        ["", "NER"],
+        ["", "SST-5"],
+        ["2", "alone"],
+        ["3", "SST-5"],
+    ]
+    assert shown.section.grid.lines == [all_lines[0], all_lines[1], all_lines[3]]
+    assert "Holm 0.107" in all_lines[3][2]  # of four, two of which have no rows
+    assert "those of other tasks are not shown" in "".join(shown.section.grid.notes)
+    assert {cell.setting.config["task"]["name"] for cell in shown.cells} == {"ner"}

@@ -250,6 +250,14 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
     assert means == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
 
 
+@pytest.mark.parametrize("differing", [{"data": {"digest": "d2"}}, {"data": {"word_vectors": "b" * 16}}])
+def test_runs_on_other_data_or_word_vectors_are_in_no_race(tmp_path: Path, write: Any, differing: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, seed=seed, curve=[50.0, 60.0], data={"word_vectors": "a" * 16})
+        write(NER, seed=seed, curve=[70.0], **{"data": {"word_vectors": "a" * 16} | differing["data"]})
+    assert evaluated(tmp_path, EPOCHS).section.grid.lines[0][1:4] == ["missing"] * 3
+
+
 def test_a_race_of_runs_that_had_not_converged_says_so(tmp_path: Path, write: Any) -> None:
     for seed in (1, 2, 3):
         write(NER, NONE, seed=seed, curve=[50.0, 60.0], training={"converged": False})

@@ -140,3 +140,12 @@ def test_the_first_page_s_table_and_chart_come_from_the_committed_rows(
     document.write_text("no markers")
     with pytest.raises(UserError, match="gains: begin"):
         readme.main(["--into", str(document)])
+
+
+def test_a_gain_at_other_settings_than_the_task_s_names_them(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(NER, NONE, "task.model.dropout=0.9", seed=seed, dev=80.0)
+        write(NER, "task.model.dropout=0.9", seed=seed, dev=90.0)
+    assert evaluate_gains(read_rows([tmp_path / "rows"])).grid.notes == [
+        "ner, data=local: not as configured, but with task.model.dropout=0.9"
+    ]

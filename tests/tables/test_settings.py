@@ -119,6 +119,7 @@ def test_a_row_is_of_the_setting_that_it_was_run_with(write: Any) -> None:
         (("bilm=small", "bilm.options.lstm.dim=64"), {"bilm.options.lstm.dim": 64}),
         (("bilm.name=mine", "bilm.options.lstm.dim=64"), {"bilm.options.lstm.dim": 64}),
         (("bilm=small", "elmo.gamma=one"), {"elmo.gamma": "one"}),
+        (("task.training.grad_norm=5", "trainer.limit_val_batches=1.0"), {}),  # 5 is 5.0
     ],
 )
 def test_other_keys_are_those_that_neither_the_task_nor_its_bilm_sets(

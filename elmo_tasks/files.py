@@ -194,14 +194,14 @@ def remove_stale(path: Path) -> None:
             continue
 
 
-def digest_training(train: Sequence[Path], dev: Sequence[Path]) -> str:
+def digest_training(train: Sequence[Path], dev: Sequence[Path], also: bytes = b"") -> str:
     """Digest of training and development files; it depends on which of them are for training.
 
     With at most one development file, or the same files for both, the list of all files says which. Otherwise the
-    number of training files is part of the digest.
+    number of training files is part of the digest, and so is ``also``.
     """
     evident = len(dev) <= 1 or list(dev) == list(train)
-    return digest_files([*train, *dev], also=b"" if evident else f"{len(train)} training files".encode())
+    return digest_files([*train, *dev], also=also + (b"" if evident else f"{len(train)} training files".encode()))
 
 
 def digest_files(paths: Iterable[Path], also: bytes = b"") -> str:

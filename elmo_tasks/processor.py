@@ -16,6 +16,12 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def use_exact_products() -> None:
+    """Multiply float32 numbers in float32, also on GPUs that would round them (TF32), in matrices and in cuDNN."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+
+
 def device_for(accelerator: str) -> str:
     """``cuda``, or ``cpu`` where there is no GPU or it is asked for.
 

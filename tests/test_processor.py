@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.places import CONF
-from elmo_tasks.processor import device_for, has_gpu, has_instructions
+from elmo_tasks.processor import device_for, has_gpu, has_instructions, use_exact_products
 from elmo_tasks.training.processes import device_settings
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -71,3 +71,10 @@ def test_a_gpu_is_used_unless_the_cpu_is_asked_for(monkeypatch, accelerator, wit
         assert device_for(accelerator) == expected
         settings = device_settings({"trainer": {"accelerator": accelerator, "devices": 1, "num_nodes": 1}})
         assert settings["accelerator"] == (expected if accelerator == "auto" else accelerator)
+
+
+def test_products_are_those_of_float32_in_matrices_and_in_cudnn(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    use_exact_products()
+    assert not torch.backends.cudnn.allow_tf32
+    assert torch.get_float32_matmul_precision() == "highest"

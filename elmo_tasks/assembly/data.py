@@ -84,7 +84,7 @@ def source_arguments(
     files = section["files"]
     return {
         "reader": reader,
-        "source": Hub(**section["hub"]) if hub else Files(root, files, files_key, one_folder=reader.one_folder),
+        "source": Hub(**section["hub"]) if hub else Files(root, files, files_key, division=reader.division),
         "dev_share": section["dev_share"],
     }
 

@@ -54,7 +54,7 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
         raise UserError(
             f"bilm.precision=int8 is for a CPU, and the biLM would run on {device}; set bilm.precision=bfloat16"
         )
-    model = BiLM.load(path or name)
+    model = BiLM.load(name if path is None else Path(path))
     model.precision = bilm["precision"]
     expected = bilm_options(bilm)
     if name not in DEFAULTS and model.options != expected:

@@ -91,14 +91,15 @@ class BiLM(nn.Module):
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
-        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder.
+        """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder (``Path("mini")`` is one).
 
         A folder has one file ``*options.json`` and one ``*weights.hdf5``, so that published files keep their names.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.
         """
-        options_file, weights_file = find_files(bundled_folder(str(where)) or Path(where))
+        bundled = bundled_folder(where) if isinstance(where, str) else None
+        options_file, weights_file = find_files(bundled or Path(where))
         options = BiLMOptions.read(options_file)
         with torch.device("meta"):  # allocates no memory until the file is known to have these shapes
             check_weights(cls(options), weights_file)

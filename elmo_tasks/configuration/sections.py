@@ -146,7 +146,7 @@ class HubSection:
     """A task's copy on the public hub."""
 
     id: str
-    splits: dict[str, str]
+    splits: dict[str, str | None]
 
 
 @dataclass

@@ -111,18 +111,35 @@ def _check_lists(cfg: dict[str, Any]) -> None:
         raise UserError(f"logger.tags must be a list of texts, found {quoted(tags)}")
 
 
+SOURCE, FILES = ("files", "hub", "reader", "dev_share"), ("train", "dev", "test")
+"""The keys of a task that say where its items come from, and those of its files."""
+
+
+def _refuse_unknown(section: Any, known: Sequence[str], key: str) -> None:
+    if not OmegaConf.is_dict(section):
+        raise UserError(f"{key} must be a section with keys, found {quoted(section)}")
+    for name in section:
+        if name not in known:
+            raise UserError(f"unknown key {quoted(f'{key}.{name}')}; expected one of {', '.join(known)}")
+
+
 def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
     """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
 
     Raises:
-        UserError: if there is no such task.
+        UserError: if there is no such task, or a change is none of a source.
     """
     base = OmegaConf.load(TASKS / "base" / "supervised.yaml")
     sections = {path.stem: OmegaConf.load(path) for path in sorted(TASKS.glob("*.yaml"))}
     tasks = [task for task, section in sections.items() if "reader" in section]
     if name not in tasks:
         raise UserError(f"task.lm.text must be {SHARDS} or one of {', '.join(tasks)}, found {name!r}")
-    changes = cfg.task.lm.changes.get(name, {})
-    whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(base, sections[name], changes)})
-    source = {key: whole.task[key] for key in ("files", "hub", "reader", "dev_share")}
+    changes = cfg.task.lm.changes
+    _refuse_unknown(changes, tasks, "task.lm.changes")
+    for task, change in changes.items():
+        _refuse_unknown(change, SOURCE, f"task.lm.changes.{task}")
+        if "files" in change:
+            _refuse_unknown(change.files, FILES, f"task.lm.changes.{task}.files")
+    whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(base, sections[name], changes.get(name, {}))})
+    source = {key: whole.task[key] for key in SOURCE}
     return {key: OmegaConf.to_container(p, resolve=True) if OmegaConf.is_config(p) else p for key, p in source.items()}

@@ -11,7 +11,7 @@ from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.errors import UserError, quoted
 
 DOCUMENT = "-DOCSTART-"
-_METADATA = re.compile(r"# \S+ = ")  # of CoNLL-U, such as: # sent_id = 1
+_METADATA = re.compile(r"# \S+( id)? = ")  # of CoNLL-U, such as: # sent_id = 1
 
 
 @dataclass

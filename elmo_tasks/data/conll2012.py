@@ -7,7 +7,7 @@ named entities, one column of arguments for each predicate, coreference.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ _CELL = re.compile(r"(?P<opened>(?:\([^()*\s]+)*)\*(?P<closed>\)*)$")
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 _SLASHED = {"/.", "/?", "/!", "/-", "/,"}
+_LANGUAGES = ("arabic", "chinese", "english")  # folders of OntoNotes
 
 LabelledSpan = tuple[int, int, str]
 """First token, token after the last, label."""
@@ -113,8 +114,16 @@ def conll_files(path: Path) -> list[Path]:
     for ending in ("gold_conll", "_conll"):
         chosen = [file for file in files if file.name.endswith(ending)]
         if chosen:
+            _refuse_languages(chosen, path)
             return chosen
     raise UserError(f"{path}: no file that ends in _conll below this folder")
+
+
+def _refuse_languages(files: Sequence[Path], folder: Path) -> None:
+    """Check that a folder of OntoNotes is not that of all its languages."""
+    found = sorted({part for file in files for part in file.relative_to(folder).parts if part in _LANGUAGES})
+    if len(found) > 1:
+        raise UserError(f"{folder}: files of {' and '.join(found)}; expected the folder of one language")
 
 
 def unescape_ontonotes(word: str) -> str:

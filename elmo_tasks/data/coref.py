@@ -116,6 +116,7 @@ class CorefReader(Reader[CorefItem]):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         (genres,) = state_lists(state, ["genres"])
+        self.ontonotes = False  # a finished run is scored on any documents
         self._use_genres(set(genres))
 
     def _use_genres(self, genres: set[str]) -> None:

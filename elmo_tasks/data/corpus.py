@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -10,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from elmo_tasks.data.leaks import refuse_leaks
-from elmo_tasks.data.text import read_lines
+from elmo_tasks.data.text import read_lines, refuse_copies
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import digest_training
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, composed
@@ -18,6 +19,7 @@ from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, composed
 UNKNOWN = "<UNK>"
 
 _MAX_TOKENS = 5_000
+_NO_TEXT = re.compile(r"~$|\.(bak|orig|old|md5|sha1|sha256|sha512|asc|sig)$")
 _MAX_BYTES = 1_000_000  # of a line
 
 
@@ -59,14 +61,27 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
     """The files below ``root`` that match ``pattern``, sorted.
 
     Raises:
-        UserError: if there are none; the message names ``option``.
+        UserError: as :func:`check_shards`, and if there are none; the message names ``option``.
     """
     if Path(pattern).is_absolute():
         raise UserError(f"{option}={pattern}: expected a file pattern below data.root={root}")
     shards = sorted(Path(root).glob(pattern))
     if not shards:
         raise UserError(f"{Path(root) / pattern}: no text found; set {option} (and data.root) to your files")
+    check_shards(shards, f"{option}={pattern}")
     return shards
+
+
+def check_shards(shards: Sequence[Path], pattern: str) -> None:
+    """Check that the files that a pattern has matched are texts, each there once.
+
+    Raises:
+        UserError: naming a text that is also there compressed, or a checksum or backup.
+    """
+    refuse_copies(shards)
+    for path in shards:
+        if _NO_TEXT.search(path.name):
+            raise UserError(f"{path}: a checksum or a backup, but it matches {pattern}; move it elsewhere")
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:

@@ -24,24 +24,27 @@ class Hub:
 
     Args:
         id: of the data set, or path of the folder.
-        splits: the hub's name of each split.
+        splits: the hub's name of each split; None where there is no such split.
 
     Raises:
         UserError: if the package ``datasets``, the data set or a split is missing, or dev or test is the training set.
     """
 
-    def __init__(self, *, id: str, splits: Mapping[str, str]) -> None:
-        self.id, self._splits = id, splits
+    key = "task.hub.splits"
+
+    def __init__(self, *, id: str, splits: Mapping[str, str | None]) -> None:
+        named = {split: name for split, name in splits.items() if name is not None}
+        self.id, self._splits = id, named
         self._data = _load(id)
-        for split, name in splits.items():
+        for split, name in named.items():
             if name not in self._data:
                 found = shortened(", ".join(map(str, self._data)), 100)
                 raise UserError(f"data=hub: {id} has no split {quoted(name)} for {split}; it has {found}")
-        for split, name in splits.items():
-            if split != "train" and name == splits.get("train"):
+        for split, name in named.items():
+            if split != "train" and name == named.get("train"):
                 raise UserError(f"data=hub: {quoted(name)} of {id} is both train and {split}; expected different ones")
-        self.digest = self._digest([split for split in splits if split != "test"])
-        self.test_digest = self._digest(["test"]) if "test" in splits else None
+        self.digest = self._digest([split for split in named if split != "test"])
+        self.test_digest = self._digest(["test"]) if "test" in named else None
 
     @property
     def splits(self) -> list[str]:

@@ -55,6 +55,7 @@ class NerReader(Reader[NerItem]):
 
     def read_file(self, path: Path, split: str) -> list[NerItem]:
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
+        self._places[split] = {}
         items = [
             self._item(sentence.tokens, [row[-1] for row in sentence.rows], split, sentence.where)
             for sentence in read_column_sentences(path, min_columns=2, encoding=self.encoding)
@@ -65,6 +66,7 @@ class NerReader(Reader[NerItem]):
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
         """Hub rows with ``tokens`` and ``ner_tags`` (names, or numbers in CoNLL-2003's usual order)."""
         items = []
+        self._places[split] = {}
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
@@ -79,7 +81,7 @@ class NerReader(Reader[NerItem]):
         return items
 
     def _item(self, tokens: list[str], tags: list[str], split: str, where: Callable[[int], str]) -> NerItem:
-        places = self._places.setdefault(split, {})
+        places = self._places[split]
         for k, tag in enumerate(tags):
             parts = split_tag(tag)
             if parts is None:

@@ -60,7 +60,6 @@ class PosReader(Reader[PosItem]):
         encoding: of the files.
     """
 
-    one_folder = True
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
 
     def __init__(self, *, column: Size = 1, encoding: str = "utf-8") -> None:
@@ -76,6 +75,11 @@ class PosReader(Reader[PosItem]):
             PosItem([unescape_treebank(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
             for sentence in sentences
         ]
+
+    def division(self, folder: Path) -> str:
+        """The sections of the files, if they decide; else their order does."""
+        sections = [_section(file) for file in _list_trees(folder)]
+        return ",".join(map(str, sections)) if _are_official(sections) else ""
 
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
         for where, leaves in read_tagged_trees(path, self.encoding):
@@ -131,13 +135,23 @@ def find_trees(folder: Path, split: str) -> list[Path]:
     Raises:
         UserError: if the folder has no trees.
     """
+    files = _list_trees(folder)
+    sections = [_section(file) for file in files]
+    if _are_official(sections):
+        return [file for file, section in zip(files, sections, strict=True) if section in _SECTIONS[split]]
+    return [file for k, file in enumerate(files) if k % 10 in _TENTHS[split]]
+
+
+def _list_trees(folder: Path) -> list[Path]:
     files = [file for file in files_below(folder) if file.suffix == ".mrg"]
     if not files:
         raise UserError(f"{folder}: no *.mrg file in it; expected the Treebank's merged trees")
-    sections = [_section(file) for file in files]
-    if any(section is not None and section > 18 for section in sections):
-        return [file for file, section in zip(files, sections, strict=True) if section in _SECTIONS[split]]
-    return [file for k, file in enumerate(files) if k % 10 in _TENTHS[split]]
+    return files
+
+
+def _are_official(sections: Sequence[int | None]) -> bool:
+    """Whether the files are those of the whole Treebank, so that its official sections are the splits."""
+    return any(section is not None and section > 18 for section in sections)
 
 
 def _section(file: Path) -> int | None:

@@ -34,9 +34,6 @@ class Reader(ABC, Generic[Item]):
     documents: ClassVar[bool] = False
     """Whether an item is a document of any number of sentences: a batch is one document, a row of it a sentence."""
 
-    one_folder: ClassVar[bool] = False
-    """Whether one folder may hold all splits, of which :meth:`read_file` chooses the files of each."""
-
     takes_tokens: ClassVar[bool] = True
     """Whether :meth:`from_json` takes a list of tokens in place of text."""
 
@@ -54,6 +51,14 @@ class Reader(ABC, Generic[Item]):
         Raises:
             UserError: naming file and line.
         """
+
+    def division(self, folder: Path) -> str | None:
+        """How a folder that holds all splits is divided by :meth:`read_file`; part of the digest of the data.
+
+        Returns:
+            what decides besides the contents and the order of its files; None where each split has files of its own.
+        """
+        return None
 
     @abstractmethod
     def texts(self, item: Item) -> list[list[str]]:

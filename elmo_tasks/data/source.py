@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,8 +21,10 @@ class Source(Protocol):
     Attributes:
         digest: of the content of train and dev, all that training and the choice of the checkpoint depend on.
         test_digest: of the content of test; None where there is no such split.
+        key: the part of the configuration that names the splits.
     """
 
+    key: str
     digest: str
     test_digest: str | None
 
@@ -46,11 +48,12 @@ class Files:
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
             is an error only when the test set is to be scored. No other split may have a file of train.
         key: the name of ``files`` in the configuration, for messages.
-        one_folder: whether the splits may share a folder (see :class:`Reader`).
+        division: how a folder is divided into splits (see :meth:`Reader.division`). If it says so, all splits must be
+            that folder.
 
     Raises:
-        UserError: if the root or a file is missing, a pattern matches several files, or a training file is in another
-            split.
+        UserError: if the root or a file is missing, a pattern matches several files, a training file is in another
+            split, or only some of the splits are a folder that is to be divided.
     """
 
     def __init__(
@@ -59,8 +62,9 @@ class Files:
         files: Mapping[str, str | None],
         key: str = "task.files",
         *,
-        one_folder: bool = False,
+        division: Callable[[Path], str | None] = lambda folder: None,
     ) -> None:
+        self.key = key
         if root is None:
             raise UserError("data.root is not set; add data.root=DIR to the command line")
         if not Path(root).is_dir():
@@ -74,10 +78,25 @@ class Files:
         found = {split: _find(Path(root), str(files[split]), split, key) for split in named}
         self.paths = {split: path for split, path in found.items() if path is not None}
         contents = {split: _list_files(path) for split, path in self.paths.items()}
-        apart = {split: found for split, found in contents.items() if self.paths[split].is_file() or not one_folder}
-        refuse_leaks(apart)
-        self.digest = digest_training(contents["train"], contents.get("dev", []))
-        self.test_digest = digest_files(contents["test"]) if "test" in contents else None
+        divided = division(self.paths["train"]) if self.paths["train"].is_dir() else None
+        if divided is None:
+            refuse_leaks(contents)
+        else:
+            self._check_one_folder()
+        also = (divided or "").encode()
+        self.digest = digest_training(contents["train"], contents.get("dev", []), also)
+        self.test_digest = digest_files(contents["test"], also) if "test" in contents else None
+
+    def _check_one_folder(self) -> None:
+        """Check that the folder of train, which is divided into splits, is that of the other splits."""
+        folder = self.paths["train"]
+        for split in SPLITS[1:]:
+            other = self.paths.get(split)
+            if (split == "dev" and other is None) or (other is not None and other.resolve() != folder.resolve()):
+                raise UserError(
+                    f"{self.key}.train is the folder {folder}, which is divided into train, dev and test, but "
+                    f"{self.key}.{split} is {other or 'null'}; expected the same folder, or a file for each split"
+                )
 
     @property
     def splits(self) -> list[str]:
@@ -94,7 +113,7 @@ class Files:
 
 
 def _find(root: Path, pattern: str, split: str, key: str) -> Path | None:
-    """The one file (or, for readers of folders, the one folder) that a path or pattern means; None if test has none."""
+    """The one file (or the one folder) that a path or pattern means; None if test has none."""
     if (root / pattern).exists():
         return root / pattern
     try:

@@ -44,11 +44,11 @@ def check_dev(source: Source, dev_share: float | None) -> None:
     """
     if dev_share is None and "dev" not in source.splits:
         raise UserError(
-            "there is no dev set: set task.files.dev, or task.dev_share=0.1 to take a tenth of the training items"
+            f"there is no dev set: set {source.key}.dev, or task.dev_share=0.1 to take a tenth of the training items"
         )
     if dev_share is not None and "dev" in source.splits:
         raise UserError(
-            f"task.dev_share={dev_share:g} cuts dev off train, but there is a dev set; set task.files.dev=null or "
+            f"task.dev_share={dev_share:g} cuts dev off train, but there is a dev set; set {source.key}.dev=null or "
             "task.dev_share=null"
         )
 

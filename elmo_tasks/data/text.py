@@ -143,6 +143,24 @@ def _open(path: Path) -> IO[bytes]:
     return io.BufferedReader(_Bounded(opener(path, "rb"), path), _CHUNK_BYTES)
 
 
+def decompressed_name(path: Path) -> str:
+    """The name of a file without the ending of its compression, if it has one."""
+    return path.stem if path.suffix in _OPENERS else path.name
+
+
+def refuse_copies(paths: Sequence[Path]) -> None:
+    """Check that no text is there twice, plain and compressed.
+
+    Raises:
+        UserError: naming the first one that is.
+    """
+    first: dict[Path, Path] = {}
+    for path in paths:
+        other = first.setdefault(path.with_name(decompressed_name(path)), path)
+        if other != path:
+            raise UserError(f"{path}: the same text as {other.name}; expected only one of them")
+
+
 class _Bounded(io.RawIOBase):
     """A compressed file's contents, as long as they can be text: a small file can hold any number of zeros."""
 

@@ -10,6 +10,7 @@ from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.senses import Lemma, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.data.splits import take_fraction
+from elmo_tasks.data.text import decompressed_name, refuse_copies
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.files import digest_files
 
@@ -58,7 +59,10 @@ class WsdData:
             if split != "test" or any((Path(root) / folder).exists() for folder in test)
         }
         refuse_leaks({split: self._list_files(split) for split in self.files})
-        self.digest = digest_files([*self._list_files("train"), *self._list_files("dev"), self.senses])
+        several = len(self._list_files("train")) > 2 or len(self._list_files("dev")) > 2  # than one text with its keys
+        shares = [len(pairs) for split in SPLITS[:2] for pairs in self.files[split].values()]
+        also = f"texts: {shares}".encode() if several else b""  # which texts are for training
+        self.digest = digest_files([*self._list_files("train"), *self._list_files("dev"), self.senses], also)
         self.test_digest = digest_files(self._list_files("test")) if "test" in self.files else None
 
     def _list_files(self, split: str) -> list[Path]:
@@ -119,7 +123,8 @@ def _check_names(folders: Sequence[str], key: str) -> None:
 
 def _pairs(folder: Path, split: str) -> list[tuple[Path, Path]]:
     """The text files of a folder, each with its keys."""
-    texts = sorted(folder.glob(f"*{_TEXT}*"))
+    texts = sorted(path for path in folder.glob(f"*{_TEXT}*") if decompressed_name(path).endswith(_TEXT))
+    refuse_copies(texts)
     if not texts:
         raise UserError(f"{folder}: no *{_TEXT} in it; set data.root, or task.data.{split} to its place below it")
     pairs = [(text, folder / f"{text.name.partition(_TEXT)[0]}{_KEYS}") for text in texts]

@@ -92,6 +92,8 @@ class CoVe(nn.Module):
             assert self.words.path is not None
             vectors = digest_files([Path(self.words.path)])
             about = {"encoder": "cove", "words": vectors, "lowercase": self.words.lowercase}
+            if self.words.unit_length:
+                about["unit_length"] = True
             self._digest = digest_weights(about, self.state_dict())
         return self._digest
 

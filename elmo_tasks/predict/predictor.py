@@ -15,6 +15,7 @@ from elmo_tasks.assembly import build_store, make
 from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.metrics.base import Exportable, Metric
+from elmo_tasks.processor import use_exact_products
 from elmo_tasks.runs.saved import SavedRun, read_model
 from elmo_tasks.store.store import Store
 
@@ -56,6 +57,7 @@ def load_run(
     Raises:
         UserError: if the folder is incomplete or damaged, or if its biLM is missing or another one.
     """
+    use_exact_products()
     run = read_model(Path(folder), bilm_path=bilm_path, words_path=words_path, packages=packages)
     return Predictor(run)
 

@@ -25,6 +25,7 @@ import torch
 
 from elmo_tasks import interrupts
 from elmo_tasks.command_line import run_command
+from elmo_tasks.data.corpus import check_shards
 from elmo_tasks.errors import UserError, counted
 from elmo_tasks.lock import owned
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
@@ -124,6 +125,7 @@ def _files(pattern: str, option: str) -> list[Path]:
     found = [Path(name) for name in sorted(glob.glob(pattern))]
     if not found:
         raise UserError(f"--{option} {pattern}: no such file")
+    check_shards(found, f"--{option} {pattern}")
     return found
 
 

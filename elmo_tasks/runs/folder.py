@@ -119,8 +119,12 @@ class RunFolder:
 
     def _publish_row(self, row: Row, folder: Path) -> None:
         predictions = folder / PREDICTIONS
+        shown = self.row.with_suffix("")
         if predictions.is_dir():
-            shutil.copytree(predictions, self.row.with_suffix(""), dirs_exist_ok=True)
+            shutil.copytree(predictions, shown, dirs_exist_ok=True)
+        for split in shown.iterdir() if shown.is_dir() else ():
+            if not (predictions / split.name).is_dir():  # of earlier weights, which were scored on this split too
+                shutil.rmtree(split)
         write_row(self.row, row)
 
     def _unpublished_row(self, folder: Path) -> Path:

@@ -20,6 +20,7 @@ from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.lock import owned
 from elmo_tasks.planning.show import show, total_seconds
+from elmo_tasks.processor import use_exact_products
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
@@ -93,7 +94,7 @@ def prepare_process(cfg: dict[str, Any]) -> None:
     """Prepare the process for a run: threads, memory, a quiet Lightning, exact matrix products."""
     silence_lightning()
     keep_freed_memory()
-    torch.set_float32_matmul_precision("highest")
+    use_exact_products()
     threads = cfg["trainer"]["threads"]
     if threads is not None:
         torch.set_num_threads(threads)

@@ -16,10 +16,10 @@ def digest_data(setting: Setting) -> tuple[str | None, str | None]:
     Raises:
         UserError: if a folder that it names is not there.
     """
-    root, files = setting.config["data"]["root"], setting.config["task"].get("files")
-    return (
-        (None, None) if root in (None, NO_ROOT) or files is None else _digest_data(root, tuple(sorted(files.items())))
-    )
+    root, task = setting.config["data"]["root"], setting.config["task"]
+    if root in (None, NO_ROOT) or "files" not in task:
+        return None, None
+    return _digest_data(root, json.dumps(task["files"]), json.dumps(task["reader"]))
 
 
 def digest_bilm(setting: Setting) -> str | None:
@@ -50,11 +50,12 @@ def _text(bilm: dict[str, Any]) -> str:
 
 
 @functools.cache
-def _digest_data(root: str, files: tuple[tuple[str, Any], ...]) -> tuple[str, str | None]:
+def _digest_data(root: str, files: str, reader: str) -> tuple[str, str | None]:
+    from elmo_tasks.configuration.instances import make
     from elmo_tasks.data.source import Files
 
-    bundled = BUNDLED / "sample"
-    found = Files(str(bundled) if root == "bundled" else root, dict(files), one_folder=True)
+    folder = str(BUNDLED / "sample") if root == "bundled" else root
+    found = Files(folder, json.loads(files), division=make(json.loads(reader)).division)
     return found.digest, found.test_digest
 
 

@@ -1,12 +1,14 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import torch
 
+from elmo_tasks.assembly.encoder import load_encoder
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError
@@ -275,3 +277,13 @@ def test_a_save_to_a_place_without_a_folder_is_one_sentence(tiny_bilm, tmp_path)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=rf"^{tmp_path}/file/bilm: cannot be written \(Not a directory\)$"):
         tiny_bilm.save(tmp_path / "file" / "bilm")
+
+
+def test_a_folder_of_a_bundled_name_is_that_folder(tiny_bilm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tiny_bilm.save("mini")
+    assert BiLM.load(Path("mini")).digest == tiny_bilm.digest != BiLM.load("mini").digest
+    bilm = {"name": "mini", "path": "mini", "state": "reset", "warm_text": None, "precision": "float32"}
+    options = {"options": tiny_bilm.options.to_json()}
+    assert load_encoder(bilm | options, "cpu").digest == tiny_bilm.digest
+    assert load_encoder(bilm | options | {"path": None}, "cpu").digest == BiLM.load("mini").digest

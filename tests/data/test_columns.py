@@ -86,6 +86,9 @@ def test_utf_16_is_named(read, codec):
 
 
 def test_a_file_whose_first_column_is_numbers_is_no_column_file(read):
+    for first in ("# newdoc id = w-1", "# newpar id = w-1-p1"):
+        with pytest.raises(UserError, match=r":1: CoNLL-U, whose first column has no words"):
+            read(f"{first}\n1\tThe\n")
     lines = ["# sent_id = a-1", "# text = The cat", "1\tThe\tthe\tDET", "2\tcat\tcat\tNOUN", "", ""]
     for begin in (0, 1):
         with pytest.raises(UserError, match=r"some\.conll:1: CoNLL-U, .* cut -f2,4$"):

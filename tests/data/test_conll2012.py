@@ -213,6 +213,13 @@ def test_a_folder_is_read_file_by_file_and_gold_is_preferred(tree, names, read):
     assert read_words(read_documents(folder)) == [[[name]] for name in read]
 
 
+def test_a_folder_of_several_languages_is_refused(tree):
+    folder = tree("english/a/1_conll", "chinese/a/1_conll")
+    with pytest.raises(UserError, match=r": files of chinese and english; expected the folder of one language$"):
+        conll_files(folder)
+    assert conll_files(folder / "english") == [folder / "english/a/1_conll"]
+
+
 def test_links_are_followed_below_a_folder_too_and_each_folder_is_read_once(tree, tmp_path):
     folder = tree("b/1_gold_conll", "d/3_gold_conll")
     for name in ("deep/2_gold_conll", "deep/a/0_gold_conll"):

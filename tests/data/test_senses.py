@@ -175,3 +175,31 @@ def test_sets_to_score_have_names_of_their_own(tmp_path):
 def test_the_training_text_of_a_probe_is_not_scored(tmp_path):
     with pytest.raises(UserError, match=r" is in both train and dev; expected files of its own for each$"):
         sense_data(tmp_path, dev=["train"])
+
+
+def test_the_digest_says_which_texts_are_for_training(tmp_path):
+    found = []
+    for k, (n_train, n_dev) in enumerate([(2, 1), (1, 2)]):
+        root = tmp_path / str(k)
+        for number, folder in enumerate(["train"] * n_train + ["dev"] * n_dev):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            (root / folder / f"t{number}.data.xml").write_text(f"<corpus>{number}</corpus>")
+            (root / folder / f"t{number}.gold.key.txt").write_text("")
+        (root / "index.sense").write_text("")
+        data = WsdData(root=str(root), train="train", dev=["dev"], test=[], senses="index.sense", fraction=1.0, seed=1)
+        found.append(data.digest)
+    assert found[0] != found[1]
+
+
+def test_a_text_counts_once_and_backups_do_not(tmp_path):
+    (text,) = (BUNDLED / "sample" / "wsd" / "semcor").glob("*.data.xml*")
+    for name in (f"{text.name}~", f"{text.name}.bak", f"{text.name}.sha256"):
+        (tmp_path / name).write_text("backup")
+    sense_data(tmp_path)
+    for path in tmp_path.glob(f"*{text.name}*"):
+        shutil.copy(path, tmp_path / "dev")
+    again = {"root": str(tmp_path), "senses": "index.sense", "fraction": 1.0, "seed": 1, "train": "train", "test": []}
+    assert len(WsdData(**again, dev=["dev"]).files["dev"]["dev"]) == 1
+    (tmp_path / "dev" / f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
+    with pytest.raises(UserError, match=r"\.data\.xml\.xz: the same text as .*\.data\.xml; expected only one of them$"):
+        WsdData(**again, dev=["dev"])

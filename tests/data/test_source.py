@@ -1,3 +1,4 @@
+import gzip
 import json
 import socket
 import time
@@ -12,8 +13,10 @@ import pytest
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.hub import Hub, is_reachable
 from elmo_tasks.data.ner import NerReader
+from elmo_tasks.data.pos import PosReader
 from elmo_tasks.data.snli import LABELS, SnliReader
 from elmo_tasks.data.source import Files
+from elmo_tasks.data.splits import check_dev
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 
@@ -92,6 +95,16 @@ def test_the_digest_of_hub_rows_depends_on_the_names_of_their_labels(folder):
 def test_a_split_of_the_hub_is_not_both_train_and_dev(folder):
     with pytest.raises(UserError, match=r"^data=hub: 'train' of .* is both train and dev; expected different ones$"):
         Hub(id=folder(as_json, SST), splits=SPLITS | {"dev": "train"})
+
+
+def test_a_split_of_the_hub_that_is_null_is_not_there(folder):
+    hub = Hub(id=folder(as_json, SST), splits=SPLITS | {"dev": None})
+    assert hub.splits == ["train", "test"]
+    with pytest.raises(UserError, match=r"^there is no dev set: set task\.hub\.splits\.dev, or task\.dev_share=0\.1"):
+        check_dev(hub, None)
+    whole = Hub(id=folder(as_json, SST), splits=SPLITS)
+    with pytest.raises(UserError, match=r"but there is a dev set; set task\.hub\.splits\.dev=null or"):
+        check_dev(whole, 0.1)
 
 
 @pytest.mark.parametrize("write", [as_parquet, as_json])
@@ -182,8 +195,24 @@ def test_a_folder_of_train_holds_no_file_of_another_split(tmp_path, train, dev):
         UserError, match=r"/a\.gold_conll is in both train and dev; expected files of its own for each$"
     ):
         Files(str(tmp_path), found)
-    Files(str(tmp_path), found, one_folder=True)  # a reader that chooses the files of each split
+    if train == dev:  # a reader that chooses the files of each split
+        Files(str(tmp_path), found, division=lambda folder: "")
     Files(str(tmp_path), found | {"train": "data/train", "dev": "data/dev"})
+
+
+@pytest.mark.parametrize("dev", ["dev", "dev.txt", None])
+def test_a_folder_that_is_divided_is_that_of_all_splits(tmp_path, dev):
+    for folder in ("trees", "dev"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.mrg").write_text(f"( (S (NN {folder}) ))")
+    (tmp_path / "dev.txt").write_text("a NN\n")
+    found = {"train": "trees", "dev": "trees", "test": None}
+    assert Files(str(tmp_path), found, division=PosReader().division).splits == ["train", "dev"]
+    sentence = (
+        rf"task\.files\.train is the folder .*trees, which is divided .*, but task\.files\.dev is .*{dev or 'null'};"
+    )
+    with pytest.raises(UserError, match=sentence):
+        Files(str(tmp_path), found | {"dev": dev}, division=PosReader().division)
 
 
 def test_held_out_text_is_not_in_the_training_text(tmp_path):
@@ -210,13 +239,30 @@ def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
             for name in names:
                 (tmp_path / folder).mkdir(exist_ok=True)
                 (tmp_path / folder / name).write_text(f"(3 {name})\n")
-        found.append(Files(str(tmp_path), folders, one_folder=True).digest)
+        division = (lambda folder: "") if train == dev else (lambda folder: None)
+        found.append(Files(str(tmp_path), folders, division=division).digest)
         if dev not in ("d", None, train):
             text = TextFiles(root=str(tmp_path), train=f"{folders['train']}/*", heldout=f"{folders['dev']}/*")
             assert text.digest == found[-1]
     # (abc, d) and (abcd, none) read the same files in the same order: task.dev_share, which the latter needs, differs
     assert found[2] == found[3]
     assert len({*found}) == len(found) - 1
+
+
+def test_digest_of_a_divided_folder_changes_with_the_sections_that_divide_it(tmp_path):
+    """The names alone decide then: contents and order of the files stay the same."""
+    found = []
+    for k, name in enumerate(("{:04}", "wsj_{:04}", "wsj_{:04}")):
+        (tmp_path / str(k)).mkdir()
+        for n in range(1, 25):
+            path = tmp_path / str(k) / f"{name.format(100 * n)}.mrg"
+            path.write_text(f"( (S (NN n{n}) ))")
+        folders = dict.fromkeys(("train", "dev", "test"), str(k))
+        files = Files(str(tmp_path), folders, division=PosReader().division)
+        found.append((files.digest, files.test_digest))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
+    assert found[1] == found[2]
 
 
 def test_the_test_file_has_a_digest_of_its_own(files, tmp_path):
@@ -330,3 +376,20 @@ def test_without_a_connection_the_answer_comes_within_five_seconds_and_without_n
         Hub(id="no/such-data", splits=SPLITS)
     assert time.perf_counter() - start < 5
     assert "".join(capfd.readouterr()) == ""
+
+
+def test_a_text_that_is_there_twice_or_is_no_text_is_refused(tmp_path):
+    (tmp_path / "train-1.txt").write_text("some text\n")
+    (tmp_path / "heldout.txt").write_text("other text\n")
+    options = {"root": str(tmp_path), "train": "train-*.txt*", "heldout": "heldout.txt*"}
+    TextFiles(**options)
+    with gzip.open(tmp_path / "train-1.txt.gz", "wt") as file:
+        file.write("some text\n")
+    with pytest.raises(UserError, match=r"train-1\.txt\.gz: the same text as train-1\.txt; expected only one of them$"):
+        TextFiles(**options)
+    (tmp_path / "train-1.txt.gz").unlink()
+    (tmp_path / "heldout.txt.sha256").write_text("0123 heldout.txt\n")
+    with pytest.raises(
+        UserError, match=r"heldout\.txt\.sha256: a checksum or a backup, but it matches task\.lm\.heldout"
+    ):
+        TextFiles(**options)

@@ -196,3 +196,13 @@ def test_a_pickle_is_refused_and_the_command_of_the_manual_converts_it(load, cov
     monkeypatch.chdir(tmp_path)
     exec(command.replace("wmtlstm-8f474287.pth", "wmtlstm.pth"))
     assert load(tmp_path / "cove.safetensors").digest == expected
+
+
+def test_word_vectors_of_unit_length_are_another_encoder(cove_files):
+    words = {"path": str(cove_files[1]), "dim": DIM, "lowercase": False}
+    plain, scaled = (
+        CoVe.load(cove_files[0], words=words | more, lstm={"dim": DIM, "n_layers": 2})
+        for more in ({}, {"unit_length": True})
+    )
+    assert (plain.layers([["cat"]])[0][0] - scaled.layers([["cat"]])[0][0]).abs().max() > 0.01
+    assert plain.digest != scaled.digest

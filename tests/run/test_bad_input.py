@@ -10,6 +10,7 @@ from hydra.utils import get_class
 
 from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
 
 REPO = Path(__file__).parents[2]
@@ -299,6 +300,20 @@ def test_a_wrong_option_of_the_reader_of_a_task_s_text_is_told(composed: Any) ->
         train.run(composed("task=lm", "task.lm.init=mini", "task.lm.text=srl", changes))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("slni={files: {train: x}}", r"unknown key 'task\.lm\.changes\.slni'; expected one of coref, ner, "),
+        ("snli={file: {train: x}}", r"unknown key 'task\.lm\.changes\.snli\.file'; expected one of files, hub, reader"),
+        ("snli={files: {trian: x}}", r"unknown key 'task\.lm\.changes\.snli\.files\.trian'; expected one of train, "),
+        ("snli=5", r"task\.lm\.changes\.snli must be a section with keys, found 5"),
+    ],
+)
+def test_a_change_to_a_task_s_text_that_is_none_is_refused(composed: Any, change: str, message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}"):
+        train.run(composed("task=lm", "task.lm.init=mini", "task.lm.text=snli", f"+task.lm.changes.{change}"))
+
+
 def test_whether_the_documents_are_ontonotes_is_true_or_false(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task\.reader\.ontonotes must be true or false, found 'maybe'$"):
         train.run(composed("task=coref", "task.reader.ontonotes=maybe"))
@@ -327,7 +342,7 @@ def test_weights_of_another_size_than_named_are_refused(composed: Any) -> None:
 
 def test_a_bundled_size_is_not_the_name_of_another_one(composed: Any) -> None:
     with pytest.raises(UserError, match=r"bilm=small has .*dim=1024.* holds .*dim=512"):
-        train.run(composed("bilm=small", "bilm.path=mini"))
+        train.run(composed("bilm=small", f"bilm.path={BUNDLED / 'bilm' / 'mini'}"))
 
 
 @pytest.mark.slow

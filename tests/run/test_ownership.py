@@ -17,6 +17,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.lock import owned
 from elmo_tasks.rows import io
+from elmo_tasks.rows.schema import Row
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
 from elmo_tasks.runs.folder import RunFolder
@@ -276,3 +277,19 @@ def test_a_full_disk_is_one_sentence(composed: Any, tmp_path: Path, limited: Any
     with limited(2_000), pytest.raises(UserError, match=r"cannot be written|File too large"):
         train.run(composed(*SST, "logger=csv"))
     assert not load(tmp_path / "outputs" / "rows")
+
+
+def test_predictions_of_earlier_weights_do_not_stay(composed: Any, tmp_path: Path) -> None:
+    """``test=true``, then ``force=true`` without it: the row has no test score, so it shows no test predictions."""
+    train.run(composed(*SST))
+    folder = run_folder(tmp_path)
+    row = io.read_row(folder.row)
+    assert isinstance(row, Row)
+    for splits in (("dev", "test"), ("dev",)):
+        folder.partial.mkdir()
+        for split in splits:
+            folder.write_predictions(folder.partial, split, {"predictions.json": f"{len(splits)} splits"})
+        folder.publish(row, made=True)
+    shown = folder.row.with_suffix("")
+    assert [path.name for path in shown.iterdir()] == ["dev"]
+    assert (shown / "dev" / "predictions.json").read_text() == "1 splits"

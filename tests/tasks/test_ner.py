@@ -202,3 +202,13 @@ def test_the_real_sets_have_their_published_sizes(shared, file, sentences, token
     items = NerReader().read_file(shared / "data" / file, "train")
     assert (len(items), sum(len(item.tokens) for item in items)) == (sentences, tokens)
     assert Counter(kind for item in items for _, _, kind in item.spans) == entities
+
+
+def test_an_unknown_type_of_an_earlier_file_is_forgotten(tmp_path):
+    reader = NerReader()
+    for name, tag in (("train", "B-PER"), ("first", "B-FOO"), ("second", "B-PER")):
+        (tmp_path / name).write_text(f"Ann {tag}\n")
+    reader.fit(reader.read_file(tmp_path / "train", "train"))
+    with pytest.raises(UserError, match=r"first:1: unknown entity type 'FOO'"):
+        reader.check(reader.read_file(tmp_path / "first", "test"), "test")
+    reader.check(reader.read_file(tmp_path / "second", "test"), "test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -26,12 +26,11 @@ def check_section(section: type, values: Any, prefix: str = "", *, complete: boo
     Raises:
         UserError: naming the key, what it may be, and what was found.
     """
-    if not isinstance(values, dict):
-        raise UserError(f"{prefix.rstrip('.')} must be a section with keys, found {quoted(values)}")
+    _expect_section(values, prefix)
     hints = {name.rstrip("_"): hint for name, hint in get_type_hints(section, include_extras=True).items()}
     optional = {field.name.rstrip("_") for field in fields(section) if field.default is not MISSING}
     if complete:
-        _refuse_unknown(values, hints, prefix)
+        check_keys(values, hints, prefix)
     for name, hint in hints.items():
         if name in values:
             _check_value(f"{prefix}{name}", values[name], hint, complete)
@@ -54,16 +53,28 @@ def check_constructor(key: str, node: dict[str, Any], constructor: Callable[...,
     parameters = inspect.signature(constructor).parameters
     hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True)
     values = {name: value for name, value in node.items() if name not in _OWN}
-    _refuse_unknown(values, dict.fromkeys(parameters), f"{key}.")
+    check_keys(values, parameters, f"{key}.")
     for name, value in values.items():
         _check_value(f"{key}.{name}", value, hints.get(name, Any))
 
 
-def _refuse_unknown(values: dict[str, Any], known: dict[str, Any], prefix: str) -> None:
+def check_keys(values: Any, known: Iterable[str], prefix: str) -> None:
+    """Check that a section has no other keys than some known ones.
+
+    Raises:
+        UserError: naming the first that is unknown, or if the values are no section.
+    """
+    _expect_section(values, prefix)
+    names = list(known)
     for name in values:
-        if name not in known:
-            choices = shortened(", ".join(known), 200)
+        if name not in names:
+            choices = shortened(", ".join(names), 200)
             raise UserError(f"unknown key {quoted(f'{prefix}{name}')}; expected one of {choices}")
+
+
+def _expect_section(values: Any, prefix: str) -> None:
+    if not isinstance(values, dict):
+        raise UserError(f"{prefix.rstrip('.')} must be a section with keys, found {quoted(values)}")
 
 
 def _check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_tasks.configuration.check import check_section
+from elmo_tasks.configuration.check import check_keys, check_section
 from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.configuration.rules import find_rule
@@ -115,14 +115,6 @@ SOURCE, FILES = ("files", "hub", "reader", "dev_share"), ("train", "dev", "test"
 """The keys of a task that say where its items come from, and those of its files."""
 
 
-def _refuse_unknown(section: Any, known: Sequence[str], key: str) -> None:
-    if not OmegaConf.is_dict(section):
-        raise UserError(f"{key} must be a section with keys, found {quoted(section)}")
-    for name in section:
-        if name not in known:
-            raise UserError(f"unknown key {quoted(f'{key}.{name}')}; expected one of {', '.join(known)}")
-
-
 def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
     """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
 
@@ -134,12 +126,11 @@ def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
     tasks = [task for task, section in sections.items() if "reader" in section]
     if name not in tasks:
         raise UserError(f"task.lm.text must be {SHARDS} or one of {', '.join(tasks)}, found {name!r}")
-    changes = cfg.task.lm.changes
-    _refuse_unknown(changes, tasks, "task.lm.changes")
+    changes: Any = OmegaConf.to_container(cfg.task.lm.changes)
+    check_keys(changes, tasks, "task.lm.changes.")
     for task, change in changes.items():
-        _refuse_unknown(change, SOURCE, f"task.lm.changes.{task}")
-        if "files" in change:
-            _refuse_unknown(change.files, FILES, f"task.lm.changes.{task}.files")
+        check_keys(change, SOURCE, f"task.lm.changes.{task}.")
+        check_keys(change.get("files", {}), FILES, f"task.lm.changes.{task}.files.")
     whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(base, sections[name], changes.get(name, {}))})
     source = {key: whole.task[key] for key in SOURCE}
     return {key: OmegaConf.to_container(p, resolve=True) if OmegaConf.is_config(p) else p for key, p in source.items()}

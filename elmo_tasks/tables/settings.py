@@ -15,7 +15,7 @@ from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, score_relevant, setting_key, short_digest
+from elmo_tasks.rows.settings import differing, flat, score_relevant, setting_key
 
 NO_ROOT = "DIR"
 """Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
@@ -112,6 +112,4 @@ def other_keys(group: Group) -> dict[str, Any]:
 
 
 def _differing(group: Group) -> dict[str, Any]:
-    own, usual = group.setting, defaults(group.first)
-    keys = sorted(own.keys() | usual.keys())
-    return {key: own.get(key) for key in keys if short_digest(own.get(key)) != short_digest(usual.get(key))}
+    return differing([group.setting, defaults(group.first)])[0]

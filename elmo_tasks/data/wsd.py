@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,14 @@ class WsdData:
             if split != "test" or any((Path(root) / folder).exists() for folder in test)
         }
         refuse_leaks({split: self._list_files(split) for split in self.files})
-        several = len(self._list_files("train")) > 2 or len(self._list_files("dev")) > 2  # than one text with its keys
-        shares = [len(pairs) for split in SPLITS[:2] for pairs in self.files[split].values()]
-        also = f"texts: {shares}".encode() if several else b""  # which texts are for training
-        self.digest = digest_files([*self._list_files("train"), *self._list_files("dev"), self.senses], also)
-        self.test_digest = digest_files(self._list_files("test")) if "test" in self.files else None
+        self.digest = self._digest("train", "dev", also=[self.senses])
+        self.test_digest = self._digest("test") if "test" in self.files else None
+
+    def _digest(self, *splits: str, also: Sequence[Path] = ()) -> str:
+        """Digest of the texts of some splits, of the names of their sets, and of which set each text is in."""
+        sets = {split: {name: len(pairs) for name, pairs in self.files[split].items()} for split in splits}
+        files = [file for split in splits for file in self._list_files(split)]
+        return digest_files([*files, *also], json.dumps(sets).encode())
 
     def _list_files(self, split: str) -> list[Path]:
         return [file for pairs in self.files[split].values() for pair in pairs for file in pair]

@@ -157,7 +157,7 @@ def test_an_encoding_that_no_text_has_is_refused_with_its_line(tmp_path, encodin
 
 def sense_data(root, **folders):
     """Sets that are copies of one, in folders of different names."""
-    for folder in ("train", "dev", "a/data", "b/data", "f1"):
+    for folder in ("train", "dev", "a/data", "b/data", "f1", "f2"):
         shutil.copytree(BUNDLED / "sample" / "wsd" / "semcor", root / folder)
     (root / "index.sense").write_text("")
     given = {"train": "train", "dev": ["dev"], "test": []} | folders
@@ -189,6 +189,13 @@ def test_the_digest_says_which_texts_are_for_training(tmp_path):
         data = WsdData(root=str(root), train="train", dev=["dev"], test=[], senses="index.sense", fraction=1.0, seed=1)
         found.append(data.digest)
     assert found[0] != found[1]
+
+
+def test_the_digest_of_the_test_sets_has_their_names_under_which_their_scores_are_shown(tmp_path):
+    one = sense_data(tmp_path / "1", test=["a/data"])
+    again, other = sense_data(tmp_path / "2", test=["b/data"]), sense_data(tmp_path / "3", test=["f2"])
+    assert one.test_digest == again.test_digest != other.test_digest
+    assert one.digest == other.digest
 
 
 def test_a_text_counts_once_and_backups_do_not(tmp_path):

@@ -152,6 +152,7 @@ def test_each_place_in_use_gets_the_mix_beside_what_is_there(text, placement, in
             torch.testing.assert_close(found[:, :, 5:], elmo.mixes[place](text.layers, text.mask))
         else:
             assert found is x
+    torch.testing.assert_close(elmo.output_vector(text), elmo.at_output(x, text)[:, :, 5:])
 
 
 def test_the_places_have_weights_of_their_own(text):

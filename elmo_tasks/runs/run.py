@@ -65,7 +65,8 @@ def run(config: DictConfig) -> float:
         row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
     print_summary(row, folder.row)
-    if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):  # one for each time that the run was started
+    # W&B leaves one offline folder for each time that the run was started
+    if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
         print(f"upload the curves: wandb sync {' '.join(offline)}")
     return row.score
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,15 +50,10 @@ class NerReader(Reader[NerItem]):
 
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
 
-    def __init__(self, *, encoding: str = "utf-8") -> None:
-        super().__init__(encoding=encoding)
-        self._places: dict[str, dict[str, str]] = {}  # by split: where each entity type comes first
-
     def read_file(self, path: Path, split: str) -> list[NerItem]:
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
-        self._places[split] = {}
         items = [
-            self._item(sentence.tokens, [row[-1] for row in sentence.rows], split, sentence.where)
+            _item(sentence.tokens, [row[-1] for row in sentence.rows], sentence.where)
             for sentence in read_column_sentences(path, min_columns=2, encoding=self.encoding)
         ]
         _check_entities(items, split, str(path))
@@ -66,7 +62,6 @@ class NerReader(Reader[NerItem]):
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
         """Hub rows with ``tokens`` and ``ner_tags`` (names, or numbers in CoNLL-2003's usual order)."""
         items = []
-        self._places[split] = {}
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
@@ -76,20 +71,9 @@ class NerReader(Reader[NerItem]):
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)
-            items.append(self._item(tokens, tags, split, partial("{} token {}".format, place)))
+            items.append(_item(tokens, tags, partial("{} token {}".format, place)))
         _check_entities(items, split, where)
         return items
-
-    def _item(self, tokens: list[str], tags: list[str], split: str, where: Callable[[int], str]) -> NerItem:
-        places = self._places[split]
-        for k, tag in enumerate(tags):
-            parts = split_tag(tag)
-            if parts is None:
-                expected = "expected O, or B-, I-, E-, S- and an entity type"
-                raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
-            if parts[1] and parts[1] not in places:
-                places[parts[1]] = where(k)
-        return NerItem(tokens, find_spans(tags))
 
     def texts(self, item: NerItem) -> list[list[str]]:
         return [item.tokens]
@@ -99,11 +83,17 @@ class NerReader(Reader[NerItem]):
         self._use_types({kind for item in train for _, _, kind in item.spans})
 
     def check(self, items: Sequence[NerItem], split: str) -> None:
-        """Refuse an entity type that the training set lacks."""
-        for kind, place in self._places.get(split, {}).items():
-            if kind not in self.types:
-                known = shortened(", ".join(self.types), 100) or "none"
-                raise UserError(f"{place}: unknown entity type {quoted(kind)}; the training set has {known}")
+        """Count entities whose type training lacks: the model can't find them, and the metric counts them as missed.
+
+        Raises:
+            UserError: if that holds for all entities.
+        """
+        found = Counter(kind for item in items for _, _, kind in item.spans)
+        unknown = sorted(found.keys() - set(self.types))
+        if unknown and len(unknown) == len(found):
+            found_types, known = (shortened(", ".join(types), 100) for types in (unknown, self.types))
+            raise UserError(f"the {split} data has no entity type of the training set, {known}; it has {found_types}")
+        self._count(f"{split} entities of a type that training lacks", sum(found[kind] for kind in unknown))
 
     def state(self) -> dict[str, Any]:
         return {"types": self.types}
@@ -122,11 +112,11 @@ class NerReader(Reader[NerItem]):
         return {"tags": self.tags}
 
     def collate(self, items: list[NerItem], texts: list[Text]) -> NerBatch:
-        """Pad the tags of some sentences."""
+        """Pad the tags of some sentences; an entity of a type that training lacks is O."""
         (text,) = texts
         tags = torch.zeros(text.mask.shape, dtype=torch.long)
         for row, item in zip(tags, items, strict=True):
-            row[: len(item.tokens)] = torch.tensor([self._ids[t] for t in bioes(item.spans, len(item.tokens))])
+            row[: len(item.tokens)] = torch.tensor([self._ids.get(t, 0) for t in bioes(item.spans, len(item.tokens))])
         return NerBatch(text, tags, [iob2(item.spans, len(item.tokens)) for item in items])
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> NerItem:
@@ -140,6 +130,14 @@ class NerReader(Reader[NerItem]):
             for start, stop, kind in find_spans(prediction)
         ]
         return {"tokens": item.tokens, "tags": prediction, "entities": entities}
+
+
+def _item(tokens: list[str], tags: list[str], where: Callable[[int], str]) -> NerItem:
+    for k, tag in enumerate(tags):
+        if split_tag(tag) is None:
+            expected = "expected O, or B-, I-, E-, S- and an entity type"
+            raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
+    return NerItem(tokens, find_spans(tags))
 
 
 def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:

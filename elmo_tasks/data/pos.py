@@ -97,6 +97,11 @@ class PosReader(Reader[PosItem]):
         """Learn the tags."""
         self._use_tags({tag for item in train for tag in item.tags})
 
+    def check(self, items: Sequence[PosItem], split: str) -> None:
+        """Count tokens whose tag training lacks: the metric counts them as wrong."""
+        unknown = sum(tag not in self._ids for item in items for tag in item.tags)
+        self._count(f"{split} tokens with a tag that training lacks", unknown)
+
     def state(self) -> dict[str, Any]:
         return {"tags": self.tags}
 

@@ -89,8 +89,8 @@ def evaluate(arguments: list[str]) -> None:
         write_text(folder / name, content, remedy)
     write_json(folder / "scores.json", about, remedy)
     print("   ".join(f"{name} {value:.2f}" for name, value in result.scores.items()), f"  ({result.n_items:,} items)")
-    if result.left_out:
-        print(f"while reading: {', '.join(f'{reason} {n:,}' for reason, n in result.left_out.items())}")
+    for reason, n in result.left_out.items():
+        print(f"while reading: {reason}: {n:,}")
     for name in (*result.files, "scores.json"):
         print(folder / name)
 

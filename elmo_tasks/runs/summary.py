@@ -45,6 +45,8 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
         yield "vocabulary", f"{words.vocabulary:,} words; {words.unknown:.1%} of the training text is outside (<UNK>)"
     if row.elmo is not None:
         yield from _elmo(row.elmo)
+    for reason, n in row.data.left_out.items():
+        yield "while reading", f"{reason}: {n:,}"
     if row.bilm is not None:
         yield "biLM tokens", f"{row.layers.computed:,} computed, {row.layers.read:,} read from the store"
     seconds = {name: value for name, value in vars(row.seconds).items() if isinstance(value, float)}

@@ -118,6 +118,14 @@ def test_tags_that_training_lacks_are_ignored_in_the_loss_but_stay_in_the_gold(b
     assert batch.gold == [["VB", "XX", "DT"], ["NN"]]
 
 
+def test_tokens_with_a_tag_that_training_lacks_are_counted_by_split():
+    reader = PosReader()
+    reader.fit([PosItem(["a", "b"], ["NN", "VB"])])
+    reader.check([PosItem(["a", "b", "c"], ["XX", "NN", "YY"]), PosItem(["a"], ["XX"])], "dev")
+    reader.check([PosItem(["a"], ["VB"])], "test")
+    assert reader.left_out == {"dev tokens with a tag that training lacks": 3}
+
+
 def linear_tagger(words_dim, placement="input", mix="layer_1"):
     embedding = WordEmbedding(torch.randn(3, words_dim), trainable=False)
     elmo = Elmo(placement=placement, n_layers=3, dim=6, mix=mix)

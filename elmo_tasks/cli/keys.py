@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from elmo_tasks.places import CONF
 
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w/@]+):(?: +(?P<value>[^#\s][^#]*?))?(?: +# (?P<comment>.*))?$")
-_DEFAULT = re.compile(r"  - (?P<group>[\w/]+): (?P<choice>\w+)(?: +# (?P<comment>.*))?$")
+_DEFAULT = re.compile(r"  - (?P<group>[\w/]+): \w+(?: +# (?P<comment>.*))?$")
+_CHOICE = re.compile(r"[\w/]+=\w+")
 
 _USAGE = """\
 usage: elmo-tasks run [KEY=VALUE ...]       one experiment (also: python run.py)
@@ -31,16 +33,22 @@ class Key(NamedTuple):
 
 
 def describe(arguments: Sequence[str]) -> str:
-    """The help text, for the choices that the arguments make."""
-    chosen = dict(text.split("=", 1) for text in arguments if "=" in text)
+    """The help text, for the choices that the arguments make.
+
+    Raises:
+        HydraException: if a choice is not there.
+    """
+    chosen = _choices(arguments)
     lines = [_USAGE, "", "Groups (the first choice is the one that is used here):"]
     keys: list[Key] = []
-    for group, choice, comment in _groups():
-        choice = chosen.get(group, choice)
+    for group, comment in _groups():
+        choice = chosen[group] or "null"
         others = [name for path in sorted((CONF / group).glob("*.yaml")) if (name := path.stem) != choice]
         lines.append(f"  {group + '=':<9} {' | '.join([choice, *others])}\n            {comment}")
-        keys += read_keys(CONF / group / f"{choice}.yaml", group)
-    keys += [key for key in read_keys(CONF / "config.yaml", "") if not key.name.startswith(("hydra", "defaults"))]
+        keys += read_keys(CONF / group / f"{choice}.yaml", group, chosen)
+    keys += [
+        key for key in read_keys(CONF / "config.yaml", "", chosen) if not key.name.startswith(("hydra", "defaults"))
+    ]
     width = min(34, max(len(key.name) for key in keys))
     lines += ["", "Keys, their values here, and what they mean:"]
     for key in keys:
@@ -48,28 +56,42 @@ def describe(arguments: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _groups() -> Iterator[tuple[str, str, str]]:
-    """Group, default choice and meaning of each line of the defaults list; choices are listed apart."""
+def _choices(arguments: Sequence[str]) -> dict[str, str | None]:
+    """The file of each group that Hydra takes: a task may choose word vectors and a biLM, and a scale an optimizer."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("config", list(filter(_CHOICE.fullmatch, arguments)), return_hydra_config=True)
+    choices: dict[str, str | None] = dict(cfg.hydra.runtime.choices)
+    return choices
+
+
+def _groups() -> Iterator[tuple[str, str]]:
+    """Group and meaning of each line of the defaults list."""
     for line in (CONF / "config.yaml").read_text("utf-8").splitlines():
         if (found := _DEFAULT.match(line)) and (CONF / found["group"]).is_dir():
-            yield found["group"], found["choice"], re.split(r" {2,}", found["comment"] or "")[-1]
+            yield found["group"], re.split(r" {2,}", found["comment"] or "")[-1]
 
 
-def read_keys(path: Path, prefix: str) -> list[Key]:
-    """The keys of a file below a dotted prefix, in order; those of the files that it builds on come first."""
+def read_keys(path: Path, prefix: str, chosen: Mapping[str, str | None]) -> list[Key]:
+    """The keys of a file below a dotted prefix, in order; those of the files that it builds on come first.
+
+    Args:
+        path: of the file.
+        prefix: empty for the main file.
+        chosen: the file of each group, by the group's name and, where it is not the same, the key below which it is.
+    """
     keys: dict[str, Key] = {}
     if not path.is_file():
         return []
     lines = path.read_text("utf-8").splitlines()
-    for other, below in _built_on(path):
-        keys |= {key.name: key for key in read_keys(other, ".".join(filter(None, (prefix, below))))}
+    for other, below in _built_on(path, prefix, chosen):
+        keys |= {key.name: key for key in read_keys(other, _dotted(prefix, below), chosen)}
     open_keys: list[tuple[int, str]] = []
     for line in lines:
         if not (found := _LINE.match(line)):
             continue
         indent = len(found["indent"])
         open_keys = [*(pair for pair in open_keys if pair[0] < indent), (indent, found["key"])]
-        name = ".".join(filter(None, (prefix, *(key for _, key in open_keys))))
+        name = _dotted(prefix, *(key for _, key in open_keys))
         before = keys.get(name)
         comment = found["comment"] or (before.comment if before else "")
         if found["value"] and "defaults" not in name.split("."):
@@ -77,15 +99,24 @@ def read_keys(path: Path, prefix: str) -> list[Key]:
     return [key for key in keys.values() if key.name.rpartition(".")[2] != "_partial_"]
 
 
-def _built_on(path: Path) -> Iterator[tuple[Path, str]]:
-    """The files of the same group in a file's defaults list, and the key below which each one's keys are."""
+def _built_on(path: Path, prefix: str, chosen: Mapping[str, str | None]) -> Iterator[tuple[Path, str]]:
+    """The files in a file's defaults list, and the key below which each one's keys are.
+
+    An entry ``/optimizer@optimizer`` of a task is a file of another group, below ``task.optimizer``.
+    """
     if path.parent == CONF:  # whose defaults list is that of the groups
         return
-    for entry in OmegaConf.select(OmegaConf.load(path), "defaults", default=[]):
-        if isinstance(entry, str):
-            folder, name = "", entry.partition("@")[0]
+    content: Any = OmegaConf.to_container(OmegaConf.load(path))
+    for entry in content.get("defaults", []):
+        group, name = ("", entry.partition("@")[0]) if isinstance(entry, str) else next(iter(entry.items()))
+        if group.startswith("/"):
+            group, _, below = group[1:].partition("@")
+            other = CONF / group / f"{chosen[f'{group}@{_dotted(prefix, below)}']}.yaml"
         else:
-            ((folder, name),) = entry.items()
-        other = path.parent / folder / f"{name}.yaml"
+            below, other = group, path.parent / group / f"{name}.yaml"
         if other.is_file():
-            yield other, folder
+            yield other, below
+
+
+def _dotted(*names: str) -> str:
+    return ".".join(filter(None, names))

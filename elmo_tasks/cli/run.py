@@ -16,6 +16,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
+from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
 from elmo_tasks.errors import UserError, hydra_sentence
 from elmo_tasks.places import CONF
@@ -92,15 +93,13 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
         UserError: if an option is none of Hydra's, Hydra refuses the command line, its folder cannot be written, or its
             launcher needs a Slurm that is not there.
     """
-    if {"-h", "--help"} & set(arguments):
-        from elmo_tasks.cli.keys import describe
-
-        print(describe(arguments), flush=True)
-        return 0
     _refuse_unknown_options(arguments)
     sys.argv = [program, *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here
     try:
+        if {"-h", "--help"} & set(arguments):
+            print(describe(arguments), flush=True)
+            return 0
         _main()
     except HydraException as error:
         raise UserError(hydra_sentence(error)) from error

@@ -4,9 +4,13 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from elmo_tasks import __version__
 from elmo_tasks.cli import run as program
@@ -90,19 +94,32 @@ def test_the_help_of_run_explains_the_keys_of_the_task_that_is_named(capsys: pyt
     assert "# true: an error unless there are CoNLL-2012's 2,802, 343 and 348 documents" in shown
 
 
-def test_every_key_of_the_composed_configuration_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
+def leaves(section: Any, *names: str) -> Iterator[tuple[str, ...]]:
+    """The path of each value of a configuration."""
+    if isinstance(section, dict) and section:
+        for name, value in section.items():
+            yield from leaves(value, *names, name)
+    else:
+        yield names
 
-    main(["run", "--help"])
-    shown = capsys.readouterr().out
+
+@pytest.mark.parametrize("task", [path.stem for path in sorted((CONF / "task").glob("*.yaml"))])
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_the_help_has_every_key_of_the_composed_configuration_and_the_choices_of_the_task(
+    task: str, scale: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", f"task={task}", f"scale={scale}", "--help"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    shown = {words[0]: words[1] for words in lines if len(words) > 1}
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = OmegaConf.to_container(compose("config"), resolve=False)
+        cfg = OmegaConf.to_container(compose("config", [f"task={task}", f"scale={scale}"]), resolve=False)
     assert isinstance(cfg, dict)
-    for group, section in cfg.items():
-        for key in section if isinstance(section, dict) else ():
-            if key not in ("sizes", "_target_"):
-                assert f"  {group}.{key}" in shown, f"{group}.{key}"
+    for names in leaves(cfg):
+        if not {"_target_", "_partial_", "sizes"} & set(names):
+            assert any(".".join(names[:n]) in shown for n in range(1, len(names) + 1)), names
+    assert [shown["bilm="], shown["words="]] == [cfg["bilm"]["name"], cfg["words"]["name"]]
+    if "optimizer" in cfg["task"]:
+        assert shown["task.optimizer.lr"] == str(cfg["task"]["optimizer"]["lr"])
 
 
 def start_failing(monkeypatch: pytest.MonkeyPatch, failure: OSError) -> None:

@@ -77,7 +77,7 @@ CLAIMS = Claims(
             tuple(Part(NAMES[task], gain(task, 0.01), gain(task, 1)) for task in ("snli", "srl")),
         ),
         Claim(
-            "With ELMo fewer epochs are needed to pass the baseline's best development score",
+            "With ELMo fewer epochs are needed to pass the baseline's best development score (SRL)",
             (Part("SRL", BestEpoch(score("srl", NONE)), PassingEpoch(score("srl"), score("srl", NONE))),),
         ),
     ),

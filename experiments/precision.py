@@ -4,7 +4,7 @@ from elmo_tasks.command_line import run_command
 from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 TABLE = Table(
-    title="Precision of the biLM's products (test set)",
+    title="Precision of the biLM's matrix multiplications (test set)",
     split="test",
     lines=(Line("SST-5", ("task=sst5",)), Line("NER", ("task=ner",))),
     columns=(

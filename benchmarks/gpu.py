@@ -14,10 +14,9 @@ enough. ``device=cpu`` tries all of it without a GPU.
 from __future__ import annotations
 
 import importlib.util
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
@@ -30,6 +29,8 @@ from torch import Tensor
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.sizes import SIZES
+from elmo_tasks.command_line import run_command
+from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.nn.characters import PADDING
 from elmo_tasks.pretraining.__main__ import main as pretraining
@@ -41,6 +42,7 @@ from elmo_tasks.pretraining.windows import PackedWindow, training_windows
 VOCABULARY, SAMPLES, STEPS = 50_000, 8192, 20
 CHECKED_ROWS, CHECKED_SAMPLES, RATE = 16, 512, 0.002
 PRODUCT = 8192
+KEYS = ("device", "size", "rows", "updates", "pack", "tasks")
 
 
 def synchronize(device: torch.device) -> None:
@@ -196,26 +198,34 @@ def time_reading(device: torch.device, size: str, peaks: dict[str, float]) -> No
 
 def time_training(device: torch.device, size: str, rows: int, n_updates: int, pack: Pack, peak: float) -> None:
     for captured in (False, True) if device.type == "cuda" else (False,):
-        own = Trained(pack, size, rows, SAMPLES, device, 0.1, bfloat16=True)
-        if captured:
-            own.capture()
-        made = [own.inputs.make(window, k, own.sizes) for k, window in enumerate(own.windows)]
+        time_updates(device, size, rows, n_updates, pack, peak, captured)
 
-        def updates(own: Trained = own, made: Sequence = made) -> None:
-            for layout, numbers in islice(cycle(made), n_updates):
-                own.step.run(layout, numbers, RATE)
 
-        own.step.run(*made[0], RATE)
-        time_taken = seconds(updates, device) / n_updates
-        parts = own.gflop()
-        memory = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0
-        print(
-            f"training {size:9}{rows:5} rows{rows * STEPS / time_taken:12,.0f} tokens/s "
-            f"({'graph' if captured else 'no graph'}), {sum(parts.values()) / time_taken / peak:.1%} of large products "
-            f"({', '.join(f'{name} {part:.0f}' for name, part in parts.items())} GFLOP), {1000 * time_taken:.1f} ms, "
-            f"{memory:.1f} GB",
-            flush=True,
-        )
+def time_updates(
+    device: torch.device, size: str, rows: int, n_updates: int, pack: Pack, peak: float, captured: bool
+) -> None:
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    own = Trained(pack, size, rows, SAMPLES, device, 0.1, bfloat16=True)
+    if captured:
+        own.capture()
+    made = [own.inputs.make(window, k, own.sizes) for k, window in enumerate(own.windows)]
+
+    def updates() -> None:
+        for layout, numbers in islice(cycle(made), n_updates):
+            own.step.run(layout, numbers, RATE)
+
+    own.step.run(*made[0], RATE)
+    time_taken = seconds(updates, device) / n_updates
+    parts = own.gflop()
+    memory = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0
+    print(
+        f"training {size:9}{rows:5} rows{rows * STEPS / time_taken:12,.0f} tokens/s "
+        f"({'graph' if captured else 'no graph'}), {sum(parts.values()) / time_taken / peak:.1%} of large products "
+        f"({', '.join(f'{name} {part:.0f}' for name, part in parts.items())} GFLOP), {1000 * time_taken:.1f} ms, "
+        f"{memory:.1f} GB",
+        flush=True,
+    )
 
 
 def speed(device: torch.device, settings: dict[str, str]) -> bool:
@@ -241,14 +251,28 @@ def read_tasks(settings: dict[str, str]) -> list[str]:
     return [] if wanted == "none" else wanted.split(",")
 
 
+def read_settings(arguments: list[str]) -> dict[str, str]:
+    settings = dict(argument.partition("=")[::2] for argument in arguments)
+    for key, value in settings.items():
+        if key not in KEYS:
+            raise UserError(f"unknown key {key}; expected one of {', '.join(KEYS)}")
+        for each in value.split(","):
+            if key in ("rows", "updates") and not each.isdecimal():
+                raise UserError(f"{key} must be a whole number, found {each}")
+            if key == "size" and each not in SIZES:
+                raise UserError(f"size must be one of {', '.join(SIZES)}, found {each}")
+    return settings
+
+
 def main(arguments: list[str]) -> int:
     command, *rest = arguments or [""]
     if command == "train":
-        return pretraining(["train", *rest])
-    settings = dict(argument.split("=", 1) for argument in rest)
+        pretraining(["train", *rest])
+        return 0
     if command not in ("check", "speed"):
         print(__doc__)
         return 1
+    settings = read_settings(rest)
     device = torch.device(settings.get("device", "cuda"))
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(f"torch {torch.__version__}, {name}")
@@ -256,4 +280,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

@@ -11,8 +11,10 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ _JSON_NAMES = {
     bool: "true or false",
     type(None): "null",
 }
+
+OTHER_FOLDER = "choose another folder (paths.outputs, or --out)"
+"""What can be done if the files of a training cannot be written."""
 
 STALE = 86_400.0
 """Seconds after which a temporary file of a killed process is removed by the next process that writes the same file."""
@@ -139,19 +144,13 @@ def write_bytes(path: Path, content: bytes, remedy: str = "set results.dir to an
         UserError: if the file cannot be written; the sentence ends in the ``remedy``.
     """
 
-    def fill(temporary: Path) -> None:
-        with temporary.open("r+b") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-
     try:
-        write_atomically(path, fill)
+        write_atomically(path, lambda temporary: temporary.write_bytes(content))
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); {remedy}") from error
 
 
-def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, fill: Callable[[Path], object]) -> None:
     """Let ``fill`` write to an empty temporary file, then rename this file to ``path``.
 
     The temporary file is created exclusively and under a random name, so that nothing is written to a link or a file
@@ -166,9 +165,29 @@ def write_atomically(path: Path, fill: Callable[[Path], None]) -> None:
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666))
     try:
         fill(temporary)
-        temporary.replace(path)
+        publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Rename a written file. Its content is on the disk before: it is whole also after the machine has lost power.
+
+    Raises:
+        OSError: if that is not possible; ``path`` is then as it was.
+    """
+    _sync(temporary)
+    temporary.replace(path)
+    with suppress(OSError):  # some file systems cannot sync a folder
+        _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sha256(path: Path) -> str:
@@ -184,14 +203,20 @@ def sha256(path: Path) -> str:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove temporary files of ``path`` that nobody has written to for a day."""
+    """Remove temporary files and folders of ``path`` that nobody has written to for a day."""
     before = time.time() - STALE
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        try:
+        with suppress(FileNotFoundError):  # another process removed it
             if left.lstat().st_mtime < before:
-                left.unlink()
-        except FileNotFoundError:  # another process removed it
-            continue
+                remove_temporary(left)
+
+
+def remove_temporary(path: Path) -> None:
+    """Remove a temporary file, or a temporary folder with what is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
 
 
 def digest_training(train: Sequence[Path], dev: Sequence[Path], also: bytes = b"") -> str:

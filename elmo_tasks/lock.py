@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.files import read_object
+from elmo_tasks.files import OTHER_FOLDER, read_object
 
 _PAUSE = 1.0  # seconds between two tries
 
@@ -65,7 +65,7 @@ def _open(path: Path) -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); set paths.outputs to another folder") from error
+        raise UserError(f"{path}: cannot be written ({error.strerror}); {OTHER_FOLDER}") from error
 
 
 def _locked(file: TextIO) -> bool:
@@ -74,7 +74,7 @@ def _locked(file: TextIO) -> bool:
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):  # another process holds it
             return False
-        raise UserError(f"{file.name}: cannot be locked ({error.strerror}); set paths.outputs") from error
+        raise UserError(f"{file.name}: cannot be locked ({error.strerror}); {OTHER_FOLDER}") from error
     return True
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -15,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_tasks.errors import UserError, quoted, shortened
-from elmo_tasks.files import write_atomically
+from elmo_tasks.files import OTHER_FOLDER, write_atomically
 
 _DTYPES = ("F16", "BF16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "BOOL")
 
@@ -129,10 +130,15 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], what: str, metadata: d
 
     def write(temporary: Path) -> None:
         mode = temporary.stat().st_mode  # as the umask gives it; safetensors makes files for their owner alone
-        save_file(tensors, temporary, metadata)
+        # safetensors writes to a temporary file of its own name, which a killed process would leave for ever
+        with TemporaryDirectory(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent) as folder:
+            written = Path(folder) / path.name
+            save_file(tensors, written, metadata)
+            written.replace(temporary)
         temporary.chmod(mode)
 
     try:
         write_atomically(path, write)
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path}: {what} cannot be written ({error}); set paths.outputs") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: {what} cannot be written ({reason}); {OTHER_FOLDER}") from error

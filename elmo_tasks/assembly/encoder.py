@@ -18,8 +18,8 @@ from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
 from elmo_tasks.store.tokens import TokenStore
 
-DEFAULTS = ("mini", "mini_ko")
-"""Names that a task has by default: a user who only sets ``bilm.path`` has not chosen the sizes of these."""
+PUBLISHED = ("small", "medium", "original")
+"""Names that stand for published sizes; files of other sizes below one of them are a mistake."""
 
 
 def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
@@ -57,7 +57,7 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
     model = BiLM.load(name if path is None else Path(path))
     model.precision = bilm["precision"]
     expected = bilm_options(bilm)
-    if name not in DEFAULTS and model.options != expected:
+    if name in PUBLISHED and model.options != expected:
         theirs, ours = differing(model.options, expected)
         raise UserError(f"bilm={name} has {ours}, but bilm.path={path} holds {theirs}")
     if bilm["state"] == "warm":

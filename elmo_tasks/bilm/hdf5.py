@@ -13,7 +13,7 @@ import h5py
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import remove_stale
+from elmo_tasks.files import publish, remove_stale
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
         with writing(path):
             raw.raise_error()
             raw.close()
-            temporary.replace(path)
+            publish(temporary, path)
     finally:
         with suppress(OSError):
             raw.close()

@@ -45,7 +45,7 @@ class BiLM(nn.Module):
     * ``carry``: row k of a call starts from the final state of row k of the previous call, as in bilm-tf.
 
     With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in bfloat16; with ``"int8"``, on a CPU, those of
-    the LSTMs in int8, and those of the token layer in float32. Sums, gates and states stay float32.
+    the LSTMs in int8, and those of the token layer in float32. Cells stay float32; with int8 so do sums and gates.
     """
 
     def __init__(self, options: BiLMOptions) -> None:

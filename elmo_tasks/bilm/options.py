@@ -70,7 +70,7 @@ class BiLMOptions:
                 "layer would be wider than the others"
             )
         character_dim = _section(char, "embedding", source).get("dim")
-        n_highway = char.get("n_highway") or 0
+        n_highway = 0 if char.get("n_highway") is None else char["n_highway"]
         options = cls(
             filters=_filters(source, char.get("filters")),
             character_dim=_whole(source, "char_cnn.embedding.dim", character_dim, MAX_WIDTH),
@@ -80,7 +80,7 @@ class BiLMOptions:
             n_layers=_whole(source, "lstm.n_layers", lstm.get("n_layers"), MAX_LAYERS),
             cell_clip=_clip(source, "lstm.cell_clip", lstm.get("cell_clip")),
             proj_clip=_clip(source, "lstm.proj_clip", lstm.get("proj_clip")),
-            skip_connections=bool(lstm.get("use_skip_connections", False)),
+            skip_connections=_true_or_false(source, "lstm.use_skip_connections", lstm.get("use_skip_connections")),
         )
         if options.n_parameters > MAX_PARAMETERS:
             raise UserError(
@@ -161,6 +161,13 @@ def _clip(source: str, key: str, found: object) -> float:
     if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 < found <= _MAX_CLIP:
         raise UserError(f"{source}: {key} must be a positive number, or null for none, found {quoted(found)}")
     return float(found)
+
+
+def _true_or_false(source: str, key: str, found: object) -> bool:
+    """A switch, off where there is none."""
+    if found is not None and not isinstance(found, bool):
+        raise UserError(f"{source}: {key} must be true or false, found {quoted(found)}")
+    return bool(found)
 
 
 def differing(one: BiLMOptions, other: BiLMOptions) -> tuple[str, str]:

@@ -45,7 +45,7 @@ class CarriedStates:
         assert self.carried is not None
         for carried, final in zip(self.carried, finals, strict=True):
             for kept, part in zip(carried, final, strict=True):
-                kept[:, rows] = part
+                kept[:, rows] = part.to(kept.device)
 
     def keep_as_warm(self) -> None:
         """Make the carried state the fixed state of ``warm``."""

@@ -44,7 +44,7 @@ class TokenEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """bilm-tf's initialisation: small uniform filters, highway layers that initially pass their input through."""
+        """Draw filters and projection as bilm-tf does; character 0, which is none, has zeros."""
         with torch.no_grad():
             self.characters[0] = 0.0  # id 0, no character: not in weight files, and no output depends on it
         for kernel in self.kernels:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import batches_by_length, digest_weights
+from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files
@@ -116,7 +116,12 @@ class CoVe(nn.Module):
 
     @torch.no_grad()
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+        """All layers of each sentence, float ``[L, T, D]`` each, in order.
+
+        Raises:
+            UserError: if a sentence is a string and not a list of tokens.
+        """
+        check_sentences(sentences)
         self._look_up(word for sentence in sentences for word in sentence)
         device = next(self.parameters()).device
         results = [torch.zeros(self.n_layers, 0, self.dim, device=device)] * len(sentences)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import batches_by_length, digest_weights
+from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
 from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer
 from elmo_tasks.encoders.windows import best_window, window_starts
@@ -105,7 +105,12 @@ class HuggingFace(nn.Module):
 
     @torch.no_grad()
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """All layers of each sentence, float ``[L, T, D]`` each, in order."""
+        """All layers of each sentence, float ``[L, T, D]`` each, in order.
+
+        Raises:
+            UserError: if a sentence is a string and not a list of tokens.
+        """
+        check_sentences(sentences)
         device = self.model.device
         results = [torch.zeros(self.n_layers, len(s), self.dim, device=device) for s in sentences]
         windows = [window for k, cut in enumerate(self._pieces(sentences)) for window in self._windows(k, cut)]

@@ -29,5 +29,5 @@ class Perplexity:
 
     def compute(self) -> dict[str, float]:
         *totals, count = self.sums
-        forward, backward = (math.exp(min(700.0, total / max(1, count))) for total in totals)
+        forward, backward = (math.exp(min(total / max(1, count), 700.0)) for total in totals)
         return {"perplexity": (forward + backward) / 2, "forward": forward, "backward": backward}

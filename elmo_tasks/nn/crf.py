@@ -44,7 +44,9 @@ class CRF(nn.Module):
         Returns:
             float ``[B]``.
         """
-        return self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
+        with torch.autocast(emissions.device.type, enabled=False):  # a difference of two large sums
+            emissions = emissions.to(self.transitions.dtype)
+            return self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
 
     def _score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Score of the given tags, ``[B]``."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import glob
 import math
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def _pack(options: argparse.Namespace) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
+    began = time.monotonic()
     settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
     settings.check()
     _check_call(options)
@@ -75,7 +77,7 @@ def _train(options: argparse.Namespace) -> None:
     limit_primitive_caches()
     with owned(options.out / "training.lock", wait=False, remedy="let it end, or choose another --out"):
         training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
-        seconds = math.inf if options.minutes is None else 60 * options.minutes
+        seconds = math.inf if options.minutes is None else 60 * options.minutes - (time.monotonic() - began)
         score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every
         with interrupts.deferred():
             done = training.run(seconds, options.log_every, score_every, 60 * options.save_minutes)
@@ -99,9 +101,9 @@ def _check_call(options: argparse.Namespace) -> None:
     for name, bound in least.items():
         value = getattr(options, name)
         expect(value is None or value >= bound, name, f"at least {bound}", value)
-    for name in ("minutes", "save_minutes"):
+    for name in ("minutes", "save_minutes", "split_mb"):
         value = getattr(options, name)
-        expect(value is None or value > 0, name, "above 0", value)
+        expect(value is None or 0 < value < math.inf, name, "above 0 and finite", value)
 
 
 def _export(options: argparse.Namespace) -> None:

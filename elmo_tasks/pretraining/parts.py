@@ -14,13 +14,13 @@ from pathlib import Path
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_bytes
 
-_PART = re.compile(r"(?P<name>.+)\.part-(?P<number>\d{3})-of-(?P<count>\d{3})-(?P<digest>[0-9a-f]{16})")
+_PART = re.compile(r"(?P<name>.+)\.part-(?P<number>\d{3,})-of-(?P<count>\d{3,})-(?P<digest>[0-9a-f]{16})")
 
 
 def split_files(folder: Path, max_bytes: int) -> None:
-    """Replace each file of a folder that is larger than ``max_bytes`` by its parts."""
+    """Replace each file of a folder that is larger than ``max_bytes`` by its parts; hidden files stay."""
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.stat().st_size > max_bytes:
+        if path.is_file() and path.stat().st_size > max_bytes and not path.name.startswith("."):
             content = path.read_bytes()
             digest = _digest(content)
             starts = range(0, len(content), max_bytes)

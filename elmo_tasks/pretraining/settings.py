@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -53,7 +54,8 @@ class Settings:
             expect(0 <= getattr(self, name) < 1, name, "from 0 to below 1", getattr(self, name))
         for name in ("rate", "grad_norm", "epochs", "budget_minutes"):
             value = getattr(self, name)
-            expect(value is None or value > 0, name, "above 0", value)
+            expect(value is None or 0 < value < math.inf, name, "above 0 and finite", value)
+        expect(0 <= self.seed < 2**63, "seed", "from 0 to below 2**63", self.seed)
         if (self.epochs is None) == (self.budget_minutes is None):
             raise UserError("give the budget over which the learning rate falls: either --epochs or --budget-minutes")
 

@@ -129,13 +129,15 @@ class Training:
             if at_end or done % log_every == 0:
                 self._log(time.monotonic() - logged)
                 logged = time.monotonic()
-            if not at_end and score_every and done % score_every == 0:
-                self._score()
-            if not at_end and time.monotonic() - saved > save_seconds:
-                self.save()
-                saved = time.monotonic()
             if at_end:
                 break
+            paused = time.monotonic()
+            if score_every and done % score_every == 0:
+                self._score()
+            if paused - saved > save_seconds:
+                self.save()
+                saved = time.monotonic()
+            logged += time.monotonic() - paused  # the printed speed is that of the updates alone
         if self.step.updates > first or not (self.out / INDEX).exists():
             if interrupts.received() is None:  # else there may be no time for it
                 self._score()
@@ -200,6 +202,8 @@ class Training:
 
     def _score(self) -> None:
         found = {name: round(value, 3) for name, value in perplexity(self.model, self.pack, self.vocabulary).items()}
+        if not np.isfinite([*found.values()]).all():
+            raise self._diverged()
         self.curve.append({**self._about(), "seconds": round(self.seconds, 1), **found})
         print(f"held out: {self.curve[-1]}", flush=True)
 

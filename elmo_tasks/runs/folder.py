@@ -25,7 +25,7 @@ from typing import Any
 from elmo_tasks.configuration.identity import RunInputs
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import sha256, write_json
+from elmo_tasks.files import remove_temporary, sha256, write_json
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.training.checkpoint import STATE
@@ -81,7 +81,7 @@ class RunFolder:
                 self.final.rename(self._replaced)
             self.partial.rename(self.final)
             for temporary in self.final.glob(".*.tmp"):  # of processes that were killed
-                temporary.unlink()
+                remove_temporary(temporary)
         finished = self._unpublished_row(self.final)
         if finished.exists():
             row = read_row(finished)

@@ -60,7 +60,7 @@ class Filling:
         while missing:
             n_before, n_own = _n_tokens(missing.values()), 0
             for mine in self._claim(missing, sizes):
-                n_own += self._compute(mine)
+                n_own += self._compute(mine, mine)
             n_computed += n_own
             self.shards.scan()
             missing = find_missing(self.shards, missing)
@@ -75,22 +75,28 @@ class Filling:
         return n_computed
 
     def fill_in_order(self, wanted: SentencesByKey) -> int:
-        """As :meth:`fill`, for sentences that one process must compute in order: all of them, if one is missing."""
+        """As :meth:`fill`, for sentences that one process must compute in order: all of them, if one is missing.
+
+        Only what was missing is written.
+        """
         while (lock := claim(self.shards.folder, "stream")) is None:
             time.sleep(_POLL_SECONDS)
         try:
             self.shards.scan()
-            return self._compute(wanted) if find_missing(self.shards, wanted) else 0
+            missing = find_missing(self.shards, wanted)
+            return self._compute(wanted, missing) if missing else 0
         finally:
             lock.release()
 
-    def _compute(self, missing: SentencesByKey) -> int:
-        """Compute some sentences, write them shard after shard, and return the number of their tokens."""
-        for keys in portions(missing, self.shard_tokens):
-            sentences = [missing[key] for key in keys]
-            self.shards.append(keys, self.compute(sentences))
+    def _compute(self, wanted: SentencesByKey, missing: SentencesByKey) -> int:
+        """Compute some sentences, write those that are missing, and return the number of computed tokens."""
+        for keys in portions(wanted, self.shard_tokens):
+            sentences = [wanted[key] for key in keys]
+            new = [(key, array) for key, array in zip(keys, self.compute(sentences), strict=True) if key in missing]
+            if new:
+                self.shards.append([key for key, _ in new], [array for _, array in new])
             self.update(_n_tokens(sentences))
-        return _n_tokens(missing.values())
+        return _n_tokens(wanted.values())
 
     def _claim(self, missing: SentencesByKey, sizes: Mapping[int, int]) -> Iterator[SentencesByKey]:
         """The sentences that this process is to compute, about a shard at a time; each part is locked until the next.

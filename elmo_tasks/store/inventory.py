@@ -105,7 +105,11 @@ def remove(kept: StoredFolder) -> bool:
 
 
 def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
-    """Read all shards of a folder through; yield the index of each bad one, with the reason."""
+    """Read all shards of a folder through; yield the index of each damaged one, with the reason.
+
+    Raises:
+        UserError: if a shard cannot be read, which says nothing about its content.
+    """
     for index in sorted(kept.folder.glob("*.idx")):
         try:
             verify_shard(index)
@@ -114,7 +118,7 @@ def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
         except FileNotFoundError:
             continue  # another process has removed it
         except OSError as error:
-            yield index, f"cannot be read ({error.strerror})"
+            raise UserError(f"{index}: cannot be read ({error.strerror})") from error
 
 
 def _stored_folder(folder: Path, about: dict[str, Any]) -> StoredFolder:

@@ -18,7 +18,7 @@ from elmo_tasks.bilm.model import BiLM, bundled_folder
 from elmo_tasks.bilm.options import BiLMOptions, differing
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import write_text
+from elmo_tasks.files import OTHER_FOLDER, write_text
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.tensors import check_weights, read_tensors, write_tensors
 
@@ -101,7 +101,7 @@ def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMO
 
 def write_vocabulary(vocabulary: LmVocabulary, folder: Path) -> None:
     """Write the words, one a line; without them the weights of a run cannot be used."""
-    write_text(folder / VOCABULARY, "\n".join(vocabulary.words) + "\n")
+    write_text(folder / VOCABULARY, "\n".join(vocabulary.words) + "\n", OTHER_FOLDER)
 
 
 def write_bilm(model: LanguageModel, folder: Path) -> str:

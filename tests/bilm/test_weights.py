@@ -250,6 +250,10 @@ def test_options_without_a_section_are_refused(folder, section):
         ("lstm", "dim", 1.5),
         ("lstm", "projection_dim", "6"),
         ("lstm", "n_layers", None),
+        ("lstm", "use_skip_connections", "false"),
+        ("lstm", "use_skip_connections", 1),
+        ("char_cnn", "n_highway", False),
+        ("char_cnn", "n_highway", []),
     ],
 )
 def test_an_option_out_of_range_is_named_with_what_was_found(folder, section, key, value):

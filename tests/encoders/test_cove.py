@@ -27,6 +27,11 @@ def load(cove_files):
     return load
 
 
+def test_a_text_in_the_place_of_a_list_of_tokens_is_refused(load):
+    with pytest.raises(UserError, match="list of tokens"):
+        load().layers(["the cat"])
+
+
 def sigmoid(z):
     return 1 / (1 + np.exp(-z))
 

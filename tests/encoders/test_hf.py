@@ -49,6 +49,11 @@ def oracle(kind, folder, sentence, policy, window):
     return torch.stack(vectors, dim=1)
 
 
+def test_a_text_in_the_place_of_a_list_of_tokens_is_refused(hf_folder):
+    with pytest.raises(UserError, match="list of tokens"):
+        HuggingFace.load(hf_folder("bert")).layers(["the cat"])
+
+
 @every_policy
 @every_kind
 def test_each_word_has_the_vectors_that_the_model_gives_it_by_itself(hf_folder, kind, pieces):

@@ -84,6 +84,13 @@ def test_accuracy_refuses_predictions_and_gold_of_two_lengths():
         Accuracy().update([1], [1, 2])
 
 
+def test_the_perplexity_of_what_is_no_number_is_none():
+    metric = Perplexity()
+    metric.update(torch.tensor([[1.0, math.nan], [0.0, 0.0]]), None)
+    found = metric.compute()
+    assert [math.isnan(found[name]) for name in ("forward", "backward", "perplexity")] == [True, False, True]
+
+
 def test_perplexity_is_the_mean_of_both_directions_over_all_positions():
     metric = Perplexity()
     metric.update(torch.tensor([[math.log(2), math.log(8)], [0.0, 0.0]]), None)

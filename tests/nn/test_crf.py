@@ -51,6 +51,16 @@ def gradients(loss, crf, emissions):
     return torch.autograd.grad(loss, [emissions, crf.transitions, crf.start, crf.end])
 
 
+def test_the_loss_is_computed_in_32_bits_under_autocast():
+    """In 16 bits the difference of two large sums could become negative."""
+    crf = free_crf(17).float()
+    emissions = torch.randn(8, 60, 17).bfloat16()
+    tags, mask = torch.randint(17, (8, 60)), torch.ones(8, 60, dtype=torch.bool)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = crf.loss(emissions, tags, mask)
+    torch.testing.assert_close(found, crf.loss(emissions.float(), tags, mask), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("n_tags", [3, 4, 5])
 def test_loss_and_its_gradients_are_those_of_enumerating_all_tag_sequences(n_tags):
     crf = free_crf(n_tags)

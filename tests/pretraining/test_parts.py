@@ -27,6 +27,15 @@ def test_parts_are_within_the_bound_and_join_to_the_file(tmp_path: Path) -> None
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"small": b"x", "w": NEW}
 
 
+def test_a_file_may_have_more_than_999_parts_and_hidden_files_are_not_cut(tmp_path: Path) -> None:
+    (tmp_path / "w").write_bytes(bytes(1280))
+    (tmp_path / ".w.0123.tmp").write_bytes(b"of a killed process")
+    split_files(tmp_path, 1)
+    assert len(list(tmp_path.iterdir())) == 1281
+    assert join_files(tmp_path) == [tmp_path / "w"]
+    assert {path.name: len(path.read_bytes()) for path in tmp_path.iterdir()} == {"w": 1280, ".w.0123.tmp": 19}
+
+
 def test_parts_of_an_earlier_version_are_replaced(tmp_path: Path) -> None:
     split(tmp_path, OLD)
     split(tmp_path, NEW)

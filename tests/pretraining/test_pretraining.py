@@ -166,8 +166,11 @@ def test_the_commands_one_after_the_other(text_folder, tiny_size, tmp_path, caps
         (["--log-every", "0"], "--log-every must be at least 1, found 0"),
         (["--score-every", "-1"], "--score-every must be at least 0, found -1"),
         (["--split-mb", "0"], "--split-mb must be at least 0.03, found 0.0"),
-        (["--minutes", "-1"], "--minutes must be above 0, found -1.0"),
-        (["--save-minutes", "nan"], "--save-minutes must be above 0, found nan"),
+        (["--minutes", "-1"], "--minutes must be above 0 and finite, found -1.0"),
+        (["--save-minutes", "nan"], "--save-minutes must be above 0 and finite, found nan"),
+        (["--split-mb", "inf"], "--split-mb must be above 0 and finite, found inf"),
+        (["--grad-norm", "inf"], "--grad-norm must be above 0 and finite, found inf"),
+        (["--seed", str(2**64)], "--seed must be from 0 to below 2**63, found 18446744073709551616"),
         (["--device", "cuda"], "there is no GPU that PyTorch can use"),
     ],
 )

@@ -54,6 +54,28 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(
     assert victim.read_text() == "mine"
 
 
+def test_the_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the file is empty after a power cut, and what it replaced is gone."""
+    done: list[tuple[str, str]] = []
+
+    def sync(descriptor: int) -> None:
+        done.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+
+    def rename(self: Path, target: Path) -> None:
+        done.append(("rename", target.name))
+        os.replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", rename)
+    write_atomically(tmp_path / "a", lambda temporary: temporary.write_bytes(b"x"))
+    (first, temporary), *rest = done
+    assert first == "sync"
+    assert temporary.startswith(".a.")
+    assert rest == [("rename", "a"), ("sync", tmp_path.name)]
+
+
 def test_temporary_files_of_killed_processes_are_removed_after_a_day(tmp_path: Path) -> None:
     old, new, other = (tmp_path / name for name in (".a[1].x.tmp", ".a[1].y.tmp", ".b.x.tmp"))
     for path in (old, new, other):

@@ -8,7 +8,9 @@ import pytest
 import torch
 from hydra.utils import get_class
 
+from elmo_tasks.assembly.encoder import build_bilm
 from elmo_tasks.configuration.rules import find_rule
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
@@ -343,6 +345,15 @@ def test_weights_of_another_size_than_named_are_refused(composed: Any) -> None:
 def test_a_bundled_size_is_not_the_name_of_another_one(composed: Any) -> None:
     with pytest.raises(UserError, match=r"bilm=small has .*dim=1024.* holds .*dim=512"):
         train.run(composed("bilm=small", f"bilm.path={BUNDLED / 'bilm' / 'mini'}"))
+
+
+def test_a_bilm_of_ones_own_may_have_any_sizes_and_a_name(composed: Any) -> None:
+    path = composed("bilm=original")["bilm"]["path"]  # tiny
+    encoder = build_bilm(
+        validate(composed("bilm=mini", f"bilm.path={path}", "bilm.name=mini_cs", "elmo.placement=both"))
+    )
+    assert encoder is not None
+    assert (encoder.dim, encoder.n_layers) == (12, 3)
 
 
 @pytest.mark.slow

@@ -1,6 +1,10 @@
 """Files of tensors: whole or not at all, and for whom the umask says."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import STALE
 from elmo_tasks.tensors import write_tensors
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.zeros(0, dtype=torch.int64)}
@@ -40,11 +45,36 @@ def test_on_a_full_disk_the_earlier_file_stays(tmp_path, limited):
     before = path.read_bytes()
     large = {"a": torch.zeros(10_000)}
     with (
-        pytest.raises(UserError, match=rf"^{path}: the weights cannot be written \(.*\); set paths\.outputs$"),
+        pytest.raises(UserError, match=rf"^{path}: the weights cannot be written \(.*\); choose another folder"),
         limited(1_000),
     ):
         write_tensors(path, large, "the weights")
     assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+KILLED = """
+import os, signal, sys, torch
+import elmo_tasks.tensors as tensors
+real = tensors.save_file
+def save_file(*arguments):
+    real(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+tensors.save_file = save_file
+from pathlib import Path
+tensors.write_tensors(Path(sys.argv[1]), {"a": torch.ones(9)}, "the weights")
+"""
+
+
+def test_what_a_killed_process_leaves_is_removed_after_a_day(tmp_path):
+    path = tmp_path / "w.safetensors"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)])
+    assert done.returncode == -signal.SIGKILL
+    left = [*tmp_path.iterdir()]
+    assert left
+    for each in left:
+        os.utime(each, (time.time() - STALE - 60,) * 2)
+    write_tensors(path, TENSORS, "the weights")
     assert [*tmp_path.iterdir()] == [path]
 
 

@@ -137,6 +137,18 @@ def test_damage_that_opening_does_not_look_for_is_found(stores, tmp_path, tiny_b
     assert LayerStore(tmp_path, tiny_bilm).fill(SENTENCES).computed == 6
 
 
+def test_a_shard_that_cannot_be_read_is_not_removed(stores, tmp_path):
+    [index] = stores[0].shards.folder.glob("*.idx")
+    content = index.read_bytes()
+    index.unlink()
+    index.mkdir()
+    with pytest.raises(UserError, match=rf"^{index}: cannot be read \(Is a directory\)$"):
+        main(["verify", "--remove", "--dir", str(tmp_path)])
+    index.rmdir()
+    index.write_bytes(content)
+    main(["verify", "--dir", str(tmp_path)])
+
+
 def test_a_copied_store_is_checked_once(stores, tmp_path, tiny_bilm, monkeypatch):
     [numbers] = stores[0].shards.folder.glob("*.bin")
     written = numbers.stat().st_mtime_ns

@@ -201,3 +201,27 @@ def test_the_rate_decays_by_a_thousandth_after_every_hundred_updates() -> None:
 def test_without_a_schedule_the_rate_stays() -> None:
     _, _, seen = fitted([3.0, 2.0, 1.0])
     assert seen.rates == [RATE] * 3 * N_BATCHES
+
+
+@pytest.mark.parametrize("bound", [1e-3, None])
+def test_a_gradient_is_clipped_by_its_norm(bound: float | None) -> None:
+    class Norms(pl.Callback):
+        def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+            found.append(torch.stack([p.grad.norm() for p in pl_module.parameters() if p.grad is not None]).norm())
+
+    found: list[torch.Tensor] = []
+    fitted([1.0], [Norms()], gradient_clip_val=bound)
+    assert len(found) == N_BATCHES
+    assert all(float(norm) == pytest.approx(1e-3, rel=1e-3) if bound else norm > 0.01 for norm in found)
+
+
+def test_processes_that_train_together_drop_out_different_units() -> None:
+    drawn = []
+    for rank in (0, 1, 0):
+        torch.manual_seed(7)
+        module = TaskModule(model=Line(), metric=Scripted([1.0], True), optimizer=torch.optim.Adam)
+        module._trainer = SimpleNamespace(world_size=2, global_rank=rank)  # type: ignore[assignment]
+        module.on_train_start()
+        drawn.append(torch.rand(4))
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])

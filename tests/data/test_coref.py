@@ -5,7 +5,7 @@ import torch
 
 from elmo_tasks.batch import Text
 from elmo_tasks.configuration.check import check_constructor
-from elmo_tasks.data.clusters import n_crossing, read_clusters
+from elmo_tasks.data.clusters import merged, n_crossing, read_clusters
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
 from elmo_tasks.errors import UserError
@@ -303,3 +303,8 @@ def test_a_genre_that_training_lacks_is_0_and_a_document_may_be_without_mentions
     assert (collated(reader, seen).genre.tolist(), collated(reader, new).genre.tolist()) == (1, 0)
     empty = collated(reader, seen)
     assert (tuple(empty.mentions.shape), tuple(empty.clusters.shape)) == ((0, 2), (0,))
+
+
+def test_a_cluster_that_shares_mentions_with_two_others_makes_the_three_one():
+    apart = [[(0, 1), (2, 3)], [(4, 5), (6, 7)], [(8, 9)], [(2, 3), (4, 5)]]
+    assert sorted(merged(apart)) == [[(0, 1), (2, 3), (4, 5), (6, 7)], [(8, 9)]]

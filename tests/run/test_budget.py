@@ -34,3 +34,20 @@ def test_a_run_says_so_in_one_sentence_before_it_begins(composed: Any, capsys: A
     train.run(composed("elmo.placement=none"))
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
     assert notes == [f"note: {budget_note({'max_epochs': 2, 'patience': 8, 'val_check_interval': None})}"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "ended"),
+    [
+        (["trainer.max_epochs=6"], "max_epochs"),
+        (["trainer.max_steps=3", "trainer.val_check_interval=1"], "max_steps"),
+        (["trainer.max_steps=4", "trainer.max_epochs=9", "trainer.patience=1"], "max_steps"),  # cut off in epoch 2
+    ],
+)
+def test_a_run_that_its_budget_ended_had_not_converged(
+    composed: Any, tmp_path: Path, budget: list[str], ended: str
+) -> None:
+    own = ["task=sst5", "elmo.placement=none", "task.training.batch_size=200"]  # three updates an epoch
+    train.run(composed(*own, "task.optimizer.lr=0.0", *budget))  # the first score is the best
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert (row["training"]["ended"], row["training"]["converged"]) == (ended, False)

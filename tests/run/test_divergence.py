@@ -7,6 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from elmo_tasks.assembly.trainer import Budget, build_trainer
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.runs import run as train
@@ -87,3 +89,8 @@ def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
     with pytest.raises(UserError, match=r"^a weight is not finite after 1 updates"):
         train.run(composed(*LM, "trainer.max_steps=1", "trainer.val_check_interval=1"))
     assert not files(tmp_path, "runs/*/model.safetensors")
+
+
+def test_gradients_are_clipped_to_the_norm_of_the_configuration(composed: Any) -> None:
+    cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25"))
+    assert build_trainer(cfg, Budget(1, None), False, []).gradient_clip_val == 0.25

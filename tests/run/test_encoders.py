@@ -1,13 +1,17 @@
 """Whole runs with another encoder in the biLM's place."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rows_as_json import load
 
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
+from elmo_tasks.runs.supervised import SupervisedRun
 
 
 @pytest.fixture
@@ -97,3 +101,27 @@ def test_layers_too_large_for_the_store_ask_for_another_dtype(
         train.run(composed(*small))
     assert not list((tmp_path / "outputs" / "layers").glob("*/*.tmp"))
     train.run(composed(*small, "bilm.store.dtype=float32"))
+
+
+def run_id(composed: Any, *overrides: str) -> str:
+    return SupervisedRun(validate(composed("task=sst5", *overrides))).run_id
+
+
+def test_a_warm_up_text_is_identified_by_its_content(composed: Any, tmp_path: Path) -> None:
+    found, text = [], tmp_path / "warm.txt"
+    for content in ("some text\n", "other text\n", "some text\n"):
+        text.write_text(content)
+        found.append(run_id(composed, "bilm.state=warm", f"bilm.warm_text={text}"))
+    assert found[0] == found[2] != found[1]
+
+
+def test_word_vectors_are_identified_by_content_and_not_by_path(composed: Any, tmp_path: Path) -> None:
+    def name(path: Path) -> str:
+        return run_id(composed, "elmo.placement=none", "words=glove", f"words.path={path}", "words.dim=2")
+
+    path = tmp_path / "v.txt"
+    path.write_text("the 1 2\n")
+    first = name(path)
+    assert name(Path(shutil.copy(path, tmp_path / "elsewhere.txt"))) == first
+    path.write_text("the 1 3\n")
+    assert name(path) != first

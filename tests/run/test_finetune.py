@@ -211,3 +211,11 @@ def test_a_wrong_value_gives_a_one_sentence_error(
     with pytest.raises(UserError, match=message):
         train.run(small(*overrides))
     assert not list(tmp_path.glob("outputs/rows/*.json"))
+
+
+def test_the_bilm_is_trained_once_the_softmax_has_been(small: Any, tmp_path: Path) -> None:
+    train.run(small("task.lm.text=sst5"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    assert row["training"]["best_epoch"] == 2
+    BiLM.load(tmp_path / "bilm").save(tmp_path / "rounded", dtype="float16")  # as a biLM is exported
+    assert row["language_model"]["exported"]["digest"] != BiLM.load(tmp_path / "rounded").digest

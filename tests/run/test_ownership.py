@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rows_as_json import load
 
+from elmo_tasks import lock
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.lock import owned
@@ -293,3 +294,12 @@ def test_predictions_of_earlier_weights_do_not_stay(composed: Any, tmp_path: Pat
     shown = folder.row.with_suffix("")
     assert [path.name for path in shown.iterdir()] == ["dev"]
     assert (shown / "dev" / "predictions.json").read_text() == "1 splits"
+
+
+def test_a_lock_whose_file_the_last_owner_has_removed_is_taken_anew(tmp_path: Path, monkeypatch: Any) -> None:
+    path, real = tmp_path / "run.lock", lock._open
+    waited_for = [real(path)]
+    path.unlink()  # as an owner does when it has ended
+    monkeypatch.setattr(lock, "_open", lambda path: waited_for.pop() if waited_for else real(path))
+    with owned(path, wait=True):
+        assert json.loads(path.read_text())["pid"] == os.getpid()  # what another process will find

@@ -322,3 +322,10 @@ class TestTokenStore:
     def test_carry_is_refused(self, tiny_bilm, tmp_path):
         with pytest.raises(UserError, match=r"bilm\.state=carry .* bilm\.store\.keep=layers"):
             TokenStore(tmp_path, tiny_bilm, state="carry")
+
+
+def test_a_sentence_that_comes_again_in_a_stream_keeps_its_first_layers(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm, state="carry", dtype="float32")
+    store.fill([["a", "b"], ["c"], ["a", "b"]])
+    first = tiny_bilm.layers([["a", "b"]])[0].transpose(0, 1).numpy()  # the first of a stream starts from zeros
+    np.testing.assert_allclose(store.get(["a", "b"]), first, rtol=1e-5, atol=1e-5)

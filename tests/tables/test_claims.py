@@ -232,3 +232,22 @@ def test_what_is_shown_changes_no_verdict_and_no_correction(tmp_path: Path, writ
     assert "Holm 0.107" in all_lines[3][2]  # of four, two of which have no rows
     assert "those of other tasks are not shown" in "".join(shown.section.grid.notes)
     assert {cell.setting.config["task"]["name"] for cell in shown.cells} == {"ner"}
+
+
+@pytest.mark.parametrize("rising", [(NER,), (NER, NONE)])
+def test_nothing_is_refuted_by_runs_of_either_side_that_had_not_converged(
+    tmp_path: Path, write: Any, rising: tuple[str, ...]
+) -> None:
+    write_pairs(write, [80.0, 81.0, 82.5], [90.0, 91.0, 92.0])
+    assert verdict(tmp_path) == NOT_REPRODUCED
+    for seed, score in ((1, 80.0), (2, 81.0), (3, 82.5)):
+        write(*rising, seed=seed, dev=score if rising == (NER,) else score + 9, training={"converged": False})
+    assert verdict(tmp_path) == NOT_TRAINED
+
+
+def test_a_race_that_is_lost_ends_after_the_epochs_that_were_run(tmp_path: Path, write: Any) -> None:
+    write(NER, NONE, seed=1, curve=[70.0, 60.0])
+    write(NER, seed=1, curve=[10.0, 20.0, 30.0, 40.0])
+    part = Part("NER", BestEpoch(BASELINE), PassingEpoch(ELMO, BASELINE))
+    found = gather_evidence(part, Selection(read_rows([tmp_path / "rows"]), LOCAL), 3)
+    assert (found.high, found.low) == ({1: 1.0}, {1: 5.0})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
-from rows_by_hand import digest
+from rows_by_hand import changed, digest, finished, row_json
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
@@ -25,8 +25,9 @@ from elmo_tasks.tables import (
     Weights,
 )
 from elmo_tasks.tables import paper as paper_module
+from elmo_tasks.tables.curves import make_pairs, mean_curve
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice, EvaluatedTable
+from elmo_tasks.tables.measure import Choice, EvaluatedTable, Selection, measure
 from elmo_tasks.tables.paper import PAPER, value
 
 LOCAL = Choice(("data=local",))
@@ -376,3 +377,20 @@ def test_the_number_of_training_items_is_shown_beside_the_paper_s(tmp_path: Path
     found = [note.partition(";")[0] for note in notes if "training items" in note]
     papers = (" (the paper 550,000)", " (the paper 87,599)", " (the paper 2,802)", "")
     assert found == [f"{line.label}: 10 training items{paper}" for line, paper in zip(lines, papers, strict=True)]
+
+
+def test_a_training_curve_has_the_last_score_of_each_epoch() -> None:
+    config = {"task": {"name": "ner"}, "elmo": {"placement": "none", "mix": "scalar"}}
+    row = row_json(config, run_id="r", seed=1, dev=[10.0, 20.0, 30.0])
+    row = finished(changed(row, {"training.curve.1.epoch": 1, "training.curve.2.epoch": 2}))  # dev scored twice in 1
+    assert [(at.x, at.mean) for at in mean_curve([row])] == [(1, 20.0), (2, 30.0)]
+
+
+@pytest.mark.parametrize("placement", ["none", "input"])
+def test_a_pair_of_a_chart_is_marked_if_either_end_is_still_rising(tmp_path: Path, write: Any, placement: str) -> None:
+    columns = (Column("baseline", (NONE,)), Column("ELMo"), Gain("increase", "ELMo", "baseline"))
+    table = Table("t", (Line("NER", (NER,)),), columns, seeds=1, chart=True)
+    for side in ("none", "input"):
+        write(NER, f"elmo.placement={side}", seed=1, dev=80.0, training={"converged": side != placement})
+    (pair,) = make_pairs(measure(table, Selection(read_rows([tmp_path / "rows"]), LOCAL)))
+    assert pair.rising

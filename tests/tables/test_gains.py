@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows_by_hand import digest
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows import describe
@@ -149,3 +150,45 @@ def test_a_gain_at_other_settings_than_the_task_s_names_them(tmp_path: Path, wri
     assert evaluate_gains(read_rows([tmp_path / "rows"])).grid.notes == [
         "ner, data=local: not as configured, but with task.model.dropout=0.9"
     ]
+
+
+@pytest.mark.parametrize("placement", ["none", "input"])
+def test_a_gain_is_marked_if_the_runs_of_either_side_had_not_converged(
+    tmp_path: Path, write: Any, placement: str
+) -> None:
+    for seed in (1, 2, 3):
+        for side in ("none", "input"):
+            write(
+                "task=ner",
+                f"elmo.placement={side}",
+                seed=seed,
+                dev=70.0 + seed,
+                training={"converged": side != placement},
+            )
+    (line,) = evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines
+    assert line[-1] == "still rising"
+
+
+def test_a_gain_is_not_taken_over_two_test_sets(tmp_path: Path, write: Any) -> None:
+    for seed in (1, 2, 3):
+        write(
+            "task=ner",
+            "elmo.placement=none",
+            seed=seed,
+            dev=70.0 + seed,
+            test=10.0,
+            data={"test_digest": digest("other")},
+        )
+        write("task=ner", seed=seed, dev=80.0 + seed, test=99.0)
+    (line,) = evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines
+    shown = dict(zip(HEADER, line, strict=True))
+    assert (shown["split"], shown["gain"]) == ("dev", "+10.00")
+
+
+def test_the_p_of_each_gain_is_corrected_for_the_number_of_tasks(tmp_path: Path, write: Any) -> None:
+    for task in ("ner", "sst5"):
+        for seed, baseline, elmo in ((1, 80.0, 90.0), (2, 81.0, 90.5), (3, 82.0, 93.5)):
+            write(f"task={task}", "elmo.placement=none", seed=seed, dev=baseline)
+            write(f"task={task}", seed=seed, dev=elmo)
+    lines = evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines
+    assert [dict(zip(HEADER, line, strict=True))["p (Holm)"] for line in lines] == ["0.0067"] * 2  # twice 0.00336

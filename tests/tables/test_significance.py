@@ -1,5 +1,6 @@
 import itertools
 import math
+import statistics
 from dataclasses import replace
 
 import numpy as np
@@ -160,3 +161,10 @@ def test_without_spread_or_rows_nothing_is_tested() -> None:
     assert "no spread" in str(same)
     assert compare({}, FIRST).difference is None
     assert compare(FIRST, {}).difference is None
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")
+def test_a_side_without_spread_is_tested_against_one_that_has_some() -> None:
+    found = compare({1: 4.0, 2: 5.0, 3: 9.0}, dict.fromkeys((101, 102, 103), 2.0))
+    assert found.t == pytest.approx(4 / (statistics.stdev([4, 5, 9]) / math.sqrt(3)))  # the other adds no variance
+    assert found.p == pytest.approx(two_sided_p(found.t, 2), abs=1e-4)

@@ -340,3 +340,17 @@ def test_certain_scores_decode_to_gold_and_score_100(read):
     assert model.loss(SrlOutput(scores), batch) < 1e-6
     metric.update(decoded, batch.gold)
     assert metric.compute()["f1"] == 100
+
+
+RAINED_AS_SAID = """
+It     -    -  *
+rained rain 01 (V*)
+as     -    -  *
+Said   -    -  (ARG1*)
+"""
+
+
+def test_verbs_are_learned_from_training_whatever_their_case(read):
+    reader = SrlReader(max_training_tokens=100)
+    reader.fit(read(conll([SAID, RAINED_AS_SAID]), "train", reader))
+    assert reader.state()["verbs"] == ["left", "rained"]  # said is a predicate once in two times

@@ -179,11 +179,12 @@ def test_a_mix_without_learned_scalars_is_not_penalised(kind):
     assert float(make_elmo("both", mix=kind, lambda_=0.5).penalty()) == 0
 
 
-def test_dropout_is_applied_to_the_elmo_vector_in_training_only(text):
-    elmo = make_elmo("input", dropout=0.5)
+@pytest.mark.parametrize("place", ["input", "output"])
+def test_dropout_is_applied_to_the_elmo_vector_in_training_only(text, place):
+    elmo = make_elmo(place, dropout=0.5)
     x = torch.ones(B, T, 5)
-    whole = elmo.eval().at_input(x, text)
-    dropped = elmo.train().at_input(x, text)
+    whole = getattr(elmo.eval(), f"at_{place}")(x, text)
+    dropped = getattr(elmo.train(), f"at_{place}")(x, text)
     assert torch.equal(dropped[:, :, :5], x)
     kept = dropped[:, :, 5:] != 0
     assert 0.2 < kept[text.mask].float().mean() < 0.8

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from elmo_tasks.data.batching import make_batches
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import Files
@@ -267,3 +268,13 @@ def test_the_padding_of_a_document_s_sentences_counts_as_tokens(documents):
     documents(10, 4, last=5, batch_tokens=10 * 5)
     with pytest.raises(UserError, match=r"an item of the train split has 50 tokens, more than a batch may have"):
         documents(10, 4, last=5, batch_tokens=10 * 5 - 1)
+
+
+def test_random_word_vectors_are_trained_even_where_a_task_keeps_its_vectors(make_data):
+    assert make_data([["a", "a"]]).model_parts()["words"].weight.requires_grad  # update_words=False
+
+
+def test_the_padding_of_both_texts_of_a_pair_counts_as_tokens():
+    lengths = [(9, 1), (1, 10)]  # padded to 9 and 10: 38 tokens together
+    assert make_batches([0, 1], lengths, batch_size=8, batch_tokens=38) == [[0, 1]]
+    assert make_batches([0, 1], lengths, batch_size=8, batch_tokens=37) == [[0], [1]]

@@ -204,3 +204,8 @@ def test_truncated_words_are_named_once_wherever_they_occur(tmp_path, capsys):
     write(tmp_path, ["a\n"], ["a b c d e f\n"])
     open_data(tmp_path)
     assert capsys.readouterr().err == ""
+
+
+def test_the_share_outside_the_vocabulary_is_one_of_tokens_not_of_words(tmp_path):
+    data = make(tmp_path, ["a\n"], train=["a a a b\na a a b\nc\n"], vocabulary_size=4)  # <S>, </S>, <UNK> and a
+    assert data.unknown == pytest.approx(3 / 9)

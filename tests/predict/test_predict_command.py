@@ -7,6 +7,8 @@ import pytest
 
 from elmo_tasks.cli.main import main
 from elmo_tasks.places import BUNDLED
+from elmo_tasks.predict import command
+from elmo_tasks.predict.lines import _paragraphs
 from elmo_tasks.predict.readable import readable
 
 Finished = Callable[..., Path]
@@ -191,3 +193,16 @@ def test_what_was_left_out_of_a_file_is_told_and_written(finished: Finished, tmp
     assert "(5 items)\nwhile reading: no majority: 1\n" in capsys.readouterr().out
     about = json.loads((tmp_path / "here" / "scores.json").read_text())
     assert (about["items"], about["left_out"]) == (5, {"no majority": 1})
+
+
+def test_each_document_is_named_by_its_first_line():
+    lines = [("f:1", "a"), ("f:2", "b"), ("f:3", ""), ("f:4", "c")]
+    assert list(_paragraphs(lines)) == [("f:1", ["a", "b"]), ("f:4", ["c"])]
+
+
+def test_every_item_has_a_prediction_however_many_are_read_at_a_time(finished, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "_AT_A_TIME", 2)
+    words = ["Anna", "Paul", "Rome", "Oslo", "Bonn"]
+    (tmp_path / "text.txt").write_text("\n".join(words))
+    main(["predict", str(finished("ner")), "--text", str(tmp_path / "text.txt"), "--json"])
+    assert [json.loads(line)["tokens"] for line in capsys.readouterr().out.splitlines()] == [[word] for word in words]

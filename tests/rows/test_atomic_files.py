@@ -106,3 +106,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         write_json(tmp_path / "file" / "row.json", {})
     with pytest.raises(UserError, match=r"results\.dir"):
         prepare_folder(tmp_path / "file" / "rows")
+
+
+def test_a_whole_number_is_a_decimal_one_and_no_truth_value():
+    assert short_digest({"a": 1}) == short_digest({"a": 1.0}) != short_digest({"a": True})

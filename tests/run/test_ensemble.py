@@ -17,7 +17,9 @@ from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model,
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.data.squad import Paragraph
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files
 from elmo_tasks.metrics.squad import SquadScore
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.render.grid import markdown
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.runs import run as train
@@ -284,3 +286,25 @@ def test_a_model_without_probabilities_has_no_ensembles(composed: Any, trained: 
 def test_a_language_model_has_no_ensembles(composed: Any) -> None:
     with pytest.raises(UserError, match=r"^task=lm has no ensembles"):
         train.run(composed("task=lm", "ensemble=[1,2]"))
+
+
+def test_members_that_were_made_again_make_another_ensemble(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    def name() -> str:
+        return EnsembleRun(validate(composed(*SNLI, "ensemble=[1,2]"))).run_id
+
+    finish(*SNLI)
+    first = name()
+    assert name() == first
+    (file,) = (tmp_path / "outputs").glob("runs/*-s1-*/model.safetensors")
+    (path,) = (tmp_path / "outputs").glob("rows/*-s1-*.json")
+    file.write_bytes(file.read_bytes() + b" ")  # other weights
+    row = json.loads(path.read_text("utf-8")) | {"weights": hashlib.sha256(file.read_bytes()).hexdigest()}
+    path.write_text(json.dumps(row), "utf-8")
+    assert name() != first
+
+
+def test_the_row_has_the_digest_of_the_test_set_that_was_scored(composed: Any, tmp_path: Path, finish: Finish) -> None:
+    finish(*SNLI)
+    train.run(composed(*SNLI, "ensemble=[1,2]", "test=true"))
+    _, (row,) = split_rows(tmp_path)
+    assert row["data"]["test_digest"] == digest_files([BUNDLED / "sample" / "snli" / "snli_1.0_test.jsonl"])

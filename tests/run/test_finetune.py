@@ -13,8 +13,10 @@ from elmo_tasks.assembly import build_data, build_lm_data
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import TASKS, validate
 from elmo_tasks.data.module import TaskData
+from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.errors import UserError
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs.language_model import LanguageModelRun
 
@@ -219,3 +221,12 @@ def test_the_bilm_is_trained_once_the_softmax_has_been(small: Any, tmp_path: Pat
     assert row["training"]["best_epoch"] == 2
     BiLM.load(tmp_path / "bilm").save(tmp_path / "rounded", dtype="float16")  # as a biLM is exported
     assert row["language_model"]["exported"]["digest"] != BiLM.load(tmp_path / "rounded").digest
+
+
+def test_the_row_counts_the_predictions_of_each_split(small: Any, tmp_path: Path) -> None:
+    train.run(small("task.lm.text=sst5", "trainer.max_steps=1", "trainer.val_check_interval=1"))
+    (row,) = load(tmp_path / "outputs" / "rows")
+    files = {split: BUNDLED / "sample" / "sst" / f"{split}.txt" for split in ("train", "dev")}
+    sentences = {split: SstReader(phrases=False).read_file(path, split) for split, path in files.items()}
+    counted = {split: sum(len(item.tokens) + 1 for item in items) for split, items in sentences.items()}
+    assert row["language_model"]["positions"] == counted

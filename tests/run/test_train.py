@@ -1,4 +1,5 @@
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.accuracy import Accuracy
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs import supervised
+from elmo_tasks.runs.supervised import SupervisedRun
 
 REPO = Path(__file__).parents[2]
 
@@ -317,3 +320,17 @@ def test_layers_that_do_not_fit_the_limit_stop_the_run_before_any_is_written(com
     with pytest.raises(UserError, match=r"bilm\.store\.limit_gb"):
         train.run(composed("bilm.store.limit_gb=0.000001"))
     assert not list((tmp_path / "outputs").glob("layers/**/*.bin"))
+
+
+def test_data_are_identified_by_content_and_not_by_path(composed: Any, tmp_path: Path) -> None:
+    def name(root: Path) -> str:
+        cfg = validate(composed("task=sst5", "elmo.placement=none", "data=local", f"data.root={root}"))
+        return SupervisedRun(cfg).run_id
+
+    data = Path(shutil.copytree(BUNDLED / "sample", tmp_path / "data"))
+    first = name(data)
+    assert name(BUNDLED / "sample") == first
+    for split, same in (("test", True), ("dev", False)):  # a run can score another test set
+        path = data / "sst" / f"{split}.txt"
+        path.write_text(path.read_text("utf-8") + "(3 fine)\n", "utf-8")
+        assert (name(data) == first) is same

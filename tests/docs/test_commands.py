@@ -58,6 +58,8 @@ SHELL = {
     "elmo-tasks run --config-dir my_conf": "test_extending.py",
     "elmo-tasks predict outputs/runs/ID --package": "test_extending.py",
     "elmo-tasks run task=snli data=local data.root=$DATA": "a batch script of Slurm",
+    "pip wheel ": "the wheels for a machine without a network",
+    "pip install --no-index ": "the wheels for a machine without a network",
 }
 """Beginnings of the lines in blocks that show other people's programs."""
 

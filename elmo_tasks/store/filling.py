@@ -90,7 +90,7 @@ class Filling:
 
     def _compute(self, wanted: SentencesByKey, missing: SentencesByKey) -> int:
         """Compute some sentences, write those that are missing, and return the number of computed tokens."""
-        for keys in portions(wanted, self.shard_tokens):
+        for keys in _shards_of(wanted, self.shard_tokens):
             sentences = [wanted[key] for key in keys]
             new = [(key, array) for key, array in zip(keys, self.compute(sentences), strict=True) if key in missing]
             if new:
@@ -133,12 +133,12 @@ def find_missing(shards: Shards, wanted: SentencesByKey) -> SentencesByKey:
     return {key: tokens for (key, tokens), found in zip(wanted.items(), there, strict=True) if not found}
 
 
-def portions(sentences: SentencesByKey, n: int) -> Iterator[list[bytes]]:
-    """Keys of one shard each, of n tokens at most."""
+def _shards_of(sentences: SentencesByKey, max_tokens: int) -> Iterator[list[bytes]]:
+    """The keys of each shard that the sentences fill, in order; only a longer sentence exceeds ``max_tokens``."""
     keys: list[bytes] = []
     n_tokens = 0
     for key, tokens in sentences.items():
-        if keys and n_tokens + len(tokens) > n:
+        if keys and n_tokens + len(tokens) > max_tokens:
             yield keys
             keys, n_tokens = [], 0
         keys.append(key)

@@ -36,7 +36,7 @@ def locks_folder(folder: Path) -> Path:
     return folder / "locks"
 
 
-def in_use(folder: Path) -> Lock:
+def mark_in_use(folder: Path) -> Lock:
     """Mark a folder as used by this process until the lock is released; other processes may use it too.
 
     The modification time of the lock file is that of the last use.

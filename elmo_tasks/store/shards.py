@@ -22,7 +22,7 @@ from elmo_tasks.files import read_json, write_text
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
-from elmo_tasks.store.locks import Lock, in_use
+from elmo_tasks.store.locks import Lock, mark_in_use
 from elmo_tasks.store.shard import VERSION, Array, BadShardError, read_shard, write_shard
 
 _GIGABYTE = 1e9
@@ -155,7 +155,7 @@ class Shards:
         if not self.folder.is_dir():
             return
         if self._lock is None:
-            self._lock = in_use(self.folder)
+            self._lock = mark_in_use(self.folder)
         for path in sorted(self.folder.glob("*.idx")):
             if path.name in self._seen:
                 continue

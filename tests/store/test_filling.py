@@ -14,7 +14,7 @@ import elmo_tasks.store.store as store_module
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.store.filling import N_PARTS
 from elmo_tasks.store.layers import LayerStore
-from elmo_tasks.store.locks import claim, in_use, locks_folder, nobody_uses
+from elmo_tasks.store.locks import claim, locks_folder, mark_in_use, nobody_uses
 from elmo_tasks.store.store import Filled
 from elmo_tasks.store.tokens import TokenStore
 
@@ -139,7 +139,7 @@ def test_a_folder_on_a_disk_without_locks_is_filled_too(tiny_bilm, tmp_path, mon
 
 
 def test_a_folder_is_in_use_as_long_as_one_of_its_users_is_there(tmp_path):
-    one, other = in_use(tmp_path), in_use(tmp_path)
+    one, other = mark_in_use(tmp_path), mark_in_use(tmp_path)
     one.release()
     with nobody_uses(tmp_path) as free:
         assert not free

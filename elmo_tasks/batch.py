@@ -45,8 +45,8 @@ class OnDevice:
     """A dataclass whose tensors move together; Lightning calls :meth:`to`.
 
     Attributes:
-        is_placeholder: whether this batch only takes the place of a shared batch of which this process has no row. A
-            placeholder adds nothing to losses or scores.
+        is_placeholder: whether several processes share the batch and this one has no row of it. What it computes then
+            adds nothing to losses or scores.
     """
 
     is_placeholder = False

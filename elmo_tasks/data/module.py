@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.sharing import StandIn, process_rows
+from elmo_tasks.data.sharing import Placeholder, process_rows
 from elmo_tasks.data.source import Source
 from elmo_tasks.data.splits import check_dev, read_splits, take_fraction
 from elmo_tasks.errors import UserError
@@ -192,7 +192,7 @@ class TaskData(pl.LightningDataModule):
 
     def collate(self, items: list[Any]) -> Any:
         """The task's batch of some items."""
-        if isinstance(items[0], StandIn):
+        if isinstance(items[0], Placeholder):
             batch = self.fitted.collate([items[0].item], self.store)
             batch.is_placeholder = True
             return batch

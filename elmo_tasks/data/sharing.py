@@ -8,8 +8,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """The item of a process that has no row of a batch; it counts for nothing."""
+class Placeholder:
+    """Any item, in a process that has no row of a batch; its batch has ``is_placeholder`` and counts for nothing."""
 
     item: Any
 
@@ -26,6 +26,6 @@ def process_rows(
         rank: of this one.
 
     Returns:
-        the items, a :class:`StandIn` at their end, and the numbers of this process's items in each batch.
+        the items with a :class:`Placeholder` as the last, and the numbers of this process's items in each batch.
     """
-    return [*items, StandIn(items[0])], [list(batch[rank::n]) or [len(items)] for batch in batches]
+    return [*items, Placeholder(items[0])], [list(batch[rank::n]) or [len(items)] for batch in batches]

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from elmo_tasks.assembly import build_model, build_store
 from elmo_tasks.configuration.validate import validate
-from elmo_tasks.data.sharing import StandIn, process_rows
+from elmo_tasks.data.sharing import Placeholder, process_rows
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
 from elmo_tasks.runs.supervised import SupervisedRun
@@ -31,12 +31,12 @@ def without_dropout(cfg: Any) -> list[str]:
     return found
 
 
-def test_each_row_of_a_batch_is_in_one_process_and_stand_ins_fill_up() -> None:
+def test_each_row_of_a_batch_is_in_one_process_and_placeholders_fill_up() -> None:
     items, batches = list("abcdef"), [[0, 1, 2, 3], [4], [5, 2]]
     parts = [process_rows(items, batches, n=3, rank=rank) for rank in range(3)]
     for number, batch in enumerate(batches):
         chosen = [part_items[k] for part_items, part in parts for k in part[number]]
-        real = [item for item in chosen if not isinstance(item, StandIn)]
+        real = [item for item in chosen if not isinstance(item, Placeholder)]
         assert sorted(real) == sorted(items[k] for k in batch)
         assert all(part[number] for _, part in parts)
 

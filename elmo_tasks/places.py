@@ -6,7 +6,13 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent
 BUNDLED = PACKAGE / "bundled"
-"""The bundled biLMs and the bundled sample."""
+"""The folder of the bundled biLMs and the bundled sample."""
+
+SAMPLE = BUNDLED / "sample"
+"""The data sets of ``data=sample``."""
+
+SAMPLE_TEXT = SAMPLE / "lm" / "en"
+"""English text for language models, one tokenised sentence a line: ``train-00.txt`` and ``heldout.txt``."""
 
 HOME = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 """The folder that holds ``conf`` and ``experiments``."""

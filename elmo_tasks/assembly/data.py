@@ -16,7 +16,7 @@ from elmo_tasks.data.task_text import TaskText
 from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.places import BUNDLED
+from elmo_tasks.places import SAMPLE
 from elmo_tasks.training.initial_weights import InitialWeights
 
 
@@ -112,4 +112,4 @@ def data_root(cfg: dict[str, Any]) -> str | None:
     name, root = cfg["data"]["name"], cfg["data"]["root"]
     if name in ("sample", "hub") and root not in ("bundled", None):
         raise UserError(f"data.root={root} is not for data={name}; use data=local data.root={root}")
-    return str(BUNDLED / "sample") if root == "bundled" else root
+    return str(SAMPLE) if root == "bundled" else root

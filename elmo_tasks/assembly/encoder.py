@@ -12,7 +12,7 @@ from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
-from elmo_tasks.places import BUNDLED
+from elmo_tasks.places import SAMPLE_TEXT
 from elmo_tasks.processor import device_for
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
@@ -61,7 +61,7 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
         theirs, ours = differing(model.options, expected)
         raise UserError(f"bilm={name} has {ours}, but bilm.path={path} holds {theirs}")
     if bilm["state"] == "warm":
-        model.warm_up(list(read_sentences(Path(warm_text or BUNDLED / "sample" / "lm" / "en" / "heldout.txt"))))
+        model.warm_up(list(read_sentences(Path(warm_text or SAMPLE_TEXT / "heldout.txt"))))
     return model.to(device)
 
 

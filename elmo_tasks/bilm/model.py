@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -19,16 +19,15 @@ from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, wri
 from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
 from elmo_tasks.nn.packing import Packing
+from elmo_tasks.places import BUNDLED
 from elmo_tasks.processor import has_instructions
-
-BUNDLED = Path(__file__).parent.parent / "bundled" / "bilm"
 
 _BATCH_POSITIONS = 8192  # tokens of one batch of sentences of similar length
 
 
 def bundled_folder(name: str) -> Path | None:
     """Where the files of a bundled biLM are; None if there is none of that name."""
-    folder = BUNDLED / name
+    folder = BUNDLED / "bilm" / name
     return folder if name == folder.name and folder.is_dir() else None
 
 
@@ -152,7 +151,7 @@ class BiLM(nn.Module):
             self._warn_of_truncation(word_rows)
         table = (encode or self.encode)(list(word_rows))
         results: list[Tensor] = [torch.empty(0)] * len(sentences)
-        for rows in _batches([len(s) for s in marked]):
+        for rows in batches_by_length([len(s) for s in marked], _BATCH_POSITIONS):
             ids = [torch.tensor([word_rows[word] for word in marked[row]]) for row in rows]
             batch, final = self._run_batch(table, ids, _select_rows(start, rows))
             for row, layers in zip(rows, batch, strict=True):
@@ -237,8 +236,3 @@ class BiLM(nn.Module):
 
 def _select_rows(states: Sequence[State], rows: Sequence[int]) -> list[State]:
     return [(h[:, rows], c[:, rows]) for h, c in states]
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches of at most ``_BATCH_POSITIONS`` tokens."""
-    return batches_by_length(lengths, _BATCH_POSITIONS)

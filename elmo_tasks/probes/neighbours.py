@@ -31,12 +31,12 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files, write_json
 from elmo_tasks.nn.characters import composed
 from elmo_tasks.nn.words import WordVectors
+from elmo_tasks.places import SAMPLE_TEXT
 from elmo_tasks.probes.nearest import CANDIDATES, find_source, first_sources, nearest
 from elmo_tasks.progress import counting
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.training.memory import keep_freed_memory
 
-_SAMPLE = Path(__file__).parent.parent / "bundled" / "sample" / "lm" / "en"
 _WINDOW = 9  # words shown on each side
 
 
@@ -86,7 +86,7 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
     start = time.perf_counter()
     if chosen.out is not None and not chosen.out.parent.is_dir():
         raise UserError(f"--out {chosen.out}: no such folder")
-    texts = chosen.text or sorted(_SAMPLE.glob("*.txt"))
+    texts = chosen.text or sorted(SAMPLE_TEXT.glob("*.txt"))
     sources = [find_source(chosen.word, sentence) for sentence in chosen.sentence]
     if not sources:
         sources = first_sources(chosen.word, chain.from_iterable(map(read_sentences, texts)), chosen.occurrences)

@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any
 
-from elmo_tasks.places import BUNDLED
+from elmo_tasks.places import SAMPLE
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
@@ -54,7 +54,7 @@ def _digest_data(root: str, files: str, reader: str) -> tuple[str, str | None]:
     from elmo_tasks.configuration.instances import make
     from elmo_tasks.data.source import Files
 
-    folder = str(BUNDLED / "sample") if root == "bundled" else root
+    folder = str(SAMPLE) if root == "bundled" else root
     found = Files(folder, json.loads(files), division=make(json.loads(reader)).division)
     return found.digest, found.test_digest
 

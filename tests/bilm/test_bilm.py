@@ -9,6 +9,7 @@ import torch
 import elmo_tasks.bilm.model as model
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import ProjectedLSTM
+from elmo_tasks.encoders.base import batches_by_length
 from elmo_tasks.errors import UserError
 
 SENTENCES = [
@@ -163,14 +164,13 @@ def test_batch_size_changes_nothing(tiny_bilm, monkeypatch, state):
     expected = [*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)]
     tiny_bilm.reset_carried_state()
     monkeypatch.setattr(model, "_BATCH_POSITIONS", 10)
-    assert len(list(model._batches([len(s) + 2 for s in SENTENCES]))) > 2
+    assert len(list(batches_by_length([len(s) + 2 for s in SENTENCES], 10))) > 2
     assert_same([*tiny_bilm.layers(SENTENCES, state=state), *tiny_bilm.layers(SENTENCES, state=state)], expected)
 
 
-def test_batches_keep_their_bound_and_lose_no_row(monkeypatch):
-    monkeypatch.setattr(model, "_BATCH_POSITIONS", 30)
+def test_batches_keep_their_bound_and_lose_no_row():
     lengths = [3, 40, 10, 7, 7, 12, 2, 9]
-    batches = list(model._batches(lengths))
+    batches = list(batches_by_length(lengths, 30))
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     assert all(len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= 30 for rows in batches)
 

@@ -105,20 +105,21 @@ class Bidaf(TaskModel):
         return self.elmo.at_output(self.dropout(h), text)
 
     def _attend(self, context: Tensor, question: Tensor, mask: Tensor, question_mask: Tensor) -> Tensor:
-        """A ReLU layer over ``[context; seen; context * seen; wanted * seen]``, ``[B, T, linear]``.
+        """A ReLU layer over ``[context; c2q; context * c2q; q2c * c2q]``, ``[B, T, linear]``.
 
-        ``seen`` is what a context token attends to in the question, ``wanted`` what the question attends to in the
-        context. The layer's four blocks are multiplied separately: nothing of width 4 H is built, and the two blocks
-        that are linear in ``seen`` are applied to the question's few tokens.
+        ``c2q`` is the context-to-question attention, a vector for each token of the context, ``q2c`` the
+        question-to-context attention, one vector for all of them. The weight's four blocks are multiplied separately:
+        nothing of width 4 H is built, and the two blocks that are linear in ``c2q`` (a weighted sum of the question's
+        tokens) are applied to the few tokens of the question.
         """
         scores = self.similarity(context, question)  # [B, T, Q]
         weights = masked_softmax(scores, question_mask.unsqueeze(1))
-        seen = weights @ question  # [B, T, H]
+        c2q = weights @ question  # [B, T, H]
         highest = scores.masked_fill(~question_mask.unsqueeze(1), -torch.inf).amax(dim=2)
-        wanted = masked_softmax(highest, mask).unsqueeze(1) @ context  # [B, 1, H]
-        w_context, w_seen, w_product, w_wanted = self.after_attention.weight.chunk(4, dim=1)  # [linear, H] each
-        question_part = linear(question, w_seen) + linear(wanted * question, w_wanted)  # [B, Q, linear]
-        out = linear(context, w_context, self.after_attention.bias) + linear(context * seen, w_product)
+        q2c = masked_softmax(highest, mask).unsqueeze(1) @ context  # [B, 1, H]
+        w_context, w_c2q, w_product, w_q2c = self.after_attention.weight.chunk(4, dim=1)  # [linear, H] each
+        question_part = linear(question, w_c2q) + linear(q2c * question, w_q2c)  # [B, Q, linear]
+        out = linear(context, w_context, self.after_attention.bias) + linear(context * c2q, w_product)
         return F.relu(out + weights @ question_part)
 
     def _attend_to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -128,8 +129,8 @@ class Bidaf(TaskModel):
         """
         h = self.dropout(self.self_encoder(self.dropout(x), mask))
         others = mask.unsqueeze(1) & ~torch.eye(h.shape[1], dtype=torch.bool, device=h.device)  # [B, T, T]
-        seen = masked_softmax_with_null(self.self_similarity(h, h), others, self.null_score) @ h
-        added: Tensor = self.after_self_attention(torch.cat([h, seen, h * seen], dim=2))
+        attended = masked_softmax_with_null(self.self_similarity(h, h), others, self.null_score) @ h
+        added: Tensor = self.after_self_attention(torch.cat([h, attended, h * attended], dim=2))
         return added
 
     def loss(self, out: SpanOutput, batch: SquadBatch) -> Tensor:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SECOND_SIGNAL_SECONDS = 3.0
@@ -61,7 +62,7 @@ def received() -> int | None:
     return _State.received
 
 
-def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> None:
+def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> NoReturn:
     """End the process because of the signal that has come.
 
     Args:
@@ -71,19 +72,15 @@ def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> None:
     Raises:
         Interrupted: always.
     """
-    raise Interrupted(_status() if silently else _say(saved))
+    raise Interrupted(_settle(None if silently else saved))
 
 
-def _say(saved: str) -> int:
-    """Print the sentence and return the exit status."""
-    name = signal.Signals(_State.received or signal.SIGTERM).name
-    print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
-    return _status()
-
-
-def _status() -> int:
-    """The exit status for the signal that has come, which then counts as handled."""
+def _settle(saved: str | None) -> int:
+    """Print the sentence, if any, and return the exit status; the signal then counts as handled."""
     number = _State.received or signal.SIGTERM
+    if saved is not None:
+        name = signal.Signals(number).name
+        print(f"{name}: {saved}; run the same command again to resume", file=sys.stderr, flush=True)
     _State.received = None
     return 128 + number
 
@@ -94,7 +91,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
         _State.received, _State.since = number, time.monotonic()
     if again or not _State.deferred:
         if _is_import(frame):
-            os._exit(_say(DEFAULT_MESSAGE))
+            os._exit(_settle(DEFAULT_MESSAGE))
         end()
 
 

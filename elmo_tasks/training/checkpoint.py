@@ -22,6 +22,9 @@ from elmo_tasks.training.state_file import RESTART, TensorsAndJson
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
 
+RngStates = dict[str, list[Tensor]]
+"""States of PyTorch's random number generators: under ``cpu`` and ``cuda``, one for each process."""
+
 
 class ResumeCheckpoint(Checkpoint):
     """Saves the state of training after each dev scoring and each epoch, at intervals, and when a signal comes.
@@ -40,9 +43,9 @@ class ResumeCheckpoint(Checkpoint):
         self.path, self.every = path, every
         self.code = [code]  # of all processes so far, in the order of use
         self.resumed_after: list[int] = []  # updates that were done when the run was resumed
-        self._random: dict[str, list[Tensor]] | None = None
-        self._now: dict[str, list[Tensor]] = {}
-        self._logged: list[dict[str, str]] = []  # the curves so far
+        self._rng_to_restore: RngStates | None = None  # from the state that was read, until the first batch
+        self._rng_saved: RngStates = {}
+        self._curves: list[dict[str, str]] = []  # the lines of metrics.csv so far
         self._stopped = False  # by patience, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
@@ -59,7 +62,7 @@ class ResumeCheckpoint(Checkpoint):
             try:
                 trainer.fit(module, datamodule=data, ckpt_path=self.path)
             except (KeyError, RuntimeError, ValueError) as error:
-                if self._random is None and self.resumed_after:  # it was read, and training had started
+                if self._rng_to_restore is None and self.resumed_after:  # the state was read, and training went on
                     raise
                 raise UserError(
                     f"{self.path}: not a saved state of this run ({self._difference(module, error)}); {RESTART}"
@@ -95,22 +98,22 @@ class ResumeCheckpoint(Checkpoint):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "random": self._now,
+            "random": self._rng_saved,
             "resumed_after": self.resumed_after,
             "code": [asdict(code) for code in self.code],
             "stopped": self._stopped,
-            "logged": self._logged,
+            "logged": self._curves,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._random, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
-        self._stopped, self._logged = state_dict["stopped"], state_dict["logged"]
+        self._rng_to_restore, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
+        self._stopped, self._curves = state_dict["stopped"], state_dict["logged"]
         earlier = [Code(**code) for code in state_dict.get("code", [])]  # states of earlier versions have none
         self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if isinstance(trainer.logger, Curves):  # here: a run that resumes at the end of training gets no later hook
-            trainer.logger.resume(self._logged)
+            trainer.logger.resume(self._curves)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.reinstall()  # Lightning has handlers of its own
@@ -118,13 +121,16 @@ class ResumeCheckpoint(Checkpoint):
         self._saved_at = time.monotonic()
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        if self._random is not None:  # as late as possible, so that nothing else draws in between
-            if len(self._random["cpu"]) == trainer.world_size:
-                torch.set_rng_state(self._random["cpu"][trainer.global_rank].cpu())
-            if len(self._random["cuda"]) == trainer.world_size and torch.cuda.is_available():
-                torch.cuda.set_rng_state(self._random["cuda"][trainer.global_rank].cpu())
-            self._random = None
-            self.resumed_after = [*self.resumed_after, trainer.global_step]
+        if self._rng_to_restore is None:
+            return
+        # as late as possible, so that nothing else draws in between
+        on_cpu, on_gpu = self._rng_to_restore["cpu"], self._rng_to_restore["cuda"]
+        if len(on_cpu) == trainer.world_size:
+            torch.set_rng_state(on_cpu[trainer.global_rank].cpu())
+        if len(on_gpu) == trainer.world_size and torch.cuda.is_available():
+            torch.cuda.set_rng_state(on_gpu[trainer.global_rank].cpu())
+        self._rng_to_restore = None
+        self.resumed_after = [*self.resumed_after, trainer.global_step]
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
@@ -150,12 +156,12 @@ class ResumeCheckpoint(Checkpoint):
     def _save(self, trainer: pl.Trainer) -> None:
         self._stopped = trainer.should_stop
         on_gpu = trainer.strategy.root_device.type == "cuda"
-        self._now = {
+        self._rng_saved = {
             "cpu": _gather_states(trainer, torch.get_rng_state()),
             "cuda": _gather_states(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
         }
         if isinstance(trainer.logger, Curves) and trainer.is_global_zero:
-            self._logged = trainer.logger.lines()
+            self._curves = trainer.logger.lines()
         trainer.save_checkpoint(self.path)
         self._saved_at = time.monotonic()
 

@@ -190,6 +190,16 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def free_bytes(folder: Path) -> int:
+    """Free space on the disk that a folder is on, or will be on once it is made.
+
+    Raises:
+        OSError: if it cannot be looked up.
+    """
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    return shutil.disk_usage(nearest).free
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal digits.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.encoders.base import Encoder
-from elmo_tasks.planning.room import existing
+from elmo_tasks.files import free_bytes
 from elmo_tasks.planning.timing import distinct_words, time_encoder
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
@@ -59,7 +58,6 @@ def plan_layers(data: TaskData, encoder: Encoder, store: Store, splits: tuple[st
     if hasattr(encoder, "encode"):
         kept["tokens"] = (len(words) + 2) * encoder.dim // 2 * element  # two are the sentence marks
     missing = store.missing(store.wanted(sentences))
-    free = shutil.disk_usage(existing(store.shards.folder)).free
     n_missing = 0 if done else sum(map(len, missing.values()))
     seconds, fill_bytes = 0.0, 0
     if n_missing:
@@ -80,7 +78,7 @@ def plan_layers(data: TaskData, encoder: Encoder, store: Store, splits: tuple[st
         folder=store.shards.folder,
         n_missing=n_missing,
         bytes_missing=n_missing * store.shards.row_bytes,
-        bytes_free=free,
+        bytes_free=free_bytes(store.shards.folder),
         seconds=seconds,
         fill_bytes=fill_bytes,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import free_bytes
 from elmo_tasks.formatting import format_bytes
 
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -46,14 +46,9 @@ def check_disk(folder: Path, n_bytes: int) -> None:
     Raises:
         UserError: with what they take and what is free.
     """
-    free = shutil.disk_usage(existing(folder)).free
+    free = free_bytes(folder)
     if n_bytes > free:
         raise UserError(
             f"weights and state of training take {format_bytes(n_bytes)}, but only {format_bytes(free)} are free in "
             f"{folder}; set paths.outputs to another disk"
         )
-
-
-def existing(folder: Path) -> Path:
-    """A folder, or the nearest one above it that exists."""
-    return next((path for path in (folder, *folder.absolute().parents) if path.is_dir()), Path("/"))

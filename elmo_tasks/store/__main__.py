@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.table import Column, Table
 
 from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import free_bytes
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.store.inventory import StoredFolder, inventory, removable, remove, verify
 from elmo_tasks.store.shard import VERSION
@@ -59,7 +59,7 @@ def _list(found: list[StoredFolder], root: Path) -> None:
         digests = (kept.folder.name[:DIGITS] + version, kept.encoder[:DIGITS])
         table.add_row(*digests, kept.keep, kept.state, kept.dtype, sentences, words, format_bytes(kept.n_bytes), used)
     Console().print(table)
-    total, free = sum(kept.n_bytes for kept in found), shutil.disk_usage(root).free
+    total, free = sum(kept.n_bytes for kept in found), free_bytes(root)
     print(f"{format_bytes(total)} in {root}, {format_bytes(free)} free")
 
 

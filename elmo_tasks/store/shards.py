@@ -7,7 +7,6 @@ bad shard is removed, and the user is told.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import read_json, write_text
+from elmo_tasks.files import free_bytes, read_json, write_text
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
@@ -113,8 +112,7 @@ class Shards:
         text = f"{n_rows:,} {self.unit} need {format_bytes(need)} in bilm.store.dir={root}"
         try:
             have = sum(map(_file_size, self.folder.glob("*.bin")))
-            nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
-            free = shutil.disk_usage(nearest).free
+            free = free_bytes(self.folder)
         except OSError as error:
             raise self._unwritable(error) from error
         if have + need > limit_gb * _GIGABYTE:

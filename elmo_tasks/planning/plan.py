@@ -29,11 +29,14 @@ class Plan:
     """What a run will take. The hours are those of all its epochs; patience may end it earlier.
 
     Attributes:
-        run_id: of the run; ``done``: whether there is a finished row of it, so that nothing will be computed.
-        items: by split; ``parameters``: that are trained.
-        layers: None without ELMo.
-        step: None for a run that is done.
-        epochs: at most; ``updates``: in all of them.
+        run_id: the run's name.
+        done: whether it has a finished row, so that nothing will be computed.
+        items: how many items each split has.
+        parameters: how many numbers are trained.
+        layers: what the layers take; None without ELMo.
+        step: what training takes; None for a run that is done.
+        epochs: epochs at most.
+        updates: updates in all of them.
     """
 
     run_id: str

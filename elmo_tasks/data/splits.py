@@ -31,8 +31,8 @@ def read_splits(
         if split in items:
             reader.check(items[split], split)
     if dev_share is not None:
-        items["train"], dev = cut_dev(reader, items["train"], dev_share)
-        items = {split: dev if split == "dev" else items[split] for split in SPLITS if split in items or split == "dev"}
+        train, dev = cut_dev(reader, items.pop("train"), dev_share)
+        items = {"train": train, "dev": dev, **items}
     return items
 
 

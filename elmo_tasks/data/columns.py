@@ -31,6 +31,15 @@ class ColumnSentence:
         """File and line of token k, for messages."""
         return f"{self.path}:{self.line + k}"
 
+    def check(self) -> None:
+        """Check each token (see :func:`check_tokens`).
+
+        Raises:
+            UserError: naming file and line of a bad one.
+        """
+        for k, token in enumerate(self.tokens):
+            check_tokens([token], self.where(k))
+
 
 def read_column_sentences(path: Path, min_columns: int, encoding: str | None = None) -> Iterator[ColumnSentence]:
     """All sentences of a file; document lines are skipped. A line that has only white space ends a sentence.
@@ -62,6 +71,5 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
 
 def _sentence(path: Path, start: int, rows: list[list[str]]) -> ColumnSentence:
     sentence = ColumnSentence(path, start, rows)
-    for k, token in enumerate(sentence.tokens):
-        check_tokens([token], sentence.where(k))
+    sentence.check()
     return sentence

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elmo_tasks.data.text import check_tokens, files_below, read_lines
+from elmo_tasks.data.columns import ColumnSentence
+from elmo_tasks.data.text import files_below, read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
 
 WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11
@@ -31,13 +32,8 @@ LabelledSpan = tuple[int, int, str]
 """First token, token after the last, label."""
 
 
-@dataclass
-class Sentence:
-    """``rows[k]`` has the columns of token k, which is on line ``line + k`` of ``path``."""
-
-    path: Path
-    line: int
-    rows: list[list[str]]
+class Sentence(ColumnSentence):
+    """A sentence with its annotations: columns, and spans in brackets."""
 
     @property
     def tokens(self) -> list[str]:
@@ -47,10 +43,6 @@ class Sentence:
     def column(self, k: int) -> list[str]:
         """One annotation of all tokens."""
         return [row[k] for row in self.rows]
-
-    def where(self, k: int = 0) -> str:
-        """File and line of token k, for messages."""
-        return f"{self.path}:{self.line + k}"
 
     def spans(self, column: int) -> list[LabelledSpan]:
         """The spans of a bracket column, which neither nest nor overlap.
@@ -193,8 +185,7 @@ def _sentence(path: Path, line: int, lines: list[list[str]]) -> Sentence:
             raise UserError(f"{where}: an empty word (column {WORD + 1})")
         rows.append([cell or NO_VALUE for cell in cells[:n_columns]])
     sentence = Sentence(path, line, rows)
-    for k, token in enumerate(sentence.tokens):
-        check_tokens([token], sentence.where(k))
+    sentence.check()
     return sentence
 
 

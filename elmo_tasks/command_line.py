@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from elmo_tasks import interrupts
-from elmo_tasks.errors import UserError, end_quietly
+from elmo_tasks.errors import UserError
 
 Command = Callable[[list[str]], int | None]
 """Takes the arguments and returns the exit status; None is 0."""
@@ -27,7 +28,7 @@ def run_command(command: Command, arguments: Sequence[str] | None = None) -> Non
     try:
         status = command([*(sys.argv[1:] if arguments is None else arguments)])
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
-        end_quietly()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
         return
     except UserError as error:
         fail(error)

@@ -1,10 +1,9 @@
-"""The exception for errors that a user can fix, Hydra's errors as one sentence, and closed output pipes."""
+"""The exception for errors that a user can fix, and what its sentence is made of."""
 
 from __future__ import annotations
 
 import os
 import reprlib
-import sys
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -80,35 +79,3 @@ def shortened(text: str, n: int) -> str:
 def counted(n: int, noun: str) -> str:
     """A number with its noun: 1 sentence, 2 sentences."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def hydra_sentence(error: BaseException) -> str:
-    """One sentence on a command line that Hydra refuses: what is wrong, and what the choices are."""
-    key = getattr(error.__cause__, "full_key", None)
-    parent = getattr(error.__cause__, "parent_node", None)
-    if key is not None and parent is not None:
-        choices = ", ".join(str(k) for k in parent)
-        return f"unknown key {key!r}; expected one of {choices}"
-    options = getattr(error, "options", None)
-    missing = getattr(error, "missing_cfg_file", None)
-    if options and missing:
-        text = str(missing)
-        cut = text.find("//") if "//" in text else text.rfind("/")  # // is before an absolute path
-        group, name = text[:cut], text[cut + 1 :]
-        own = f"; a path of your own is {group}.path={name}" if "//" in text and group in ("bilm", "words") else ""
-        return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}{own}"
-    override = getattr(error, "override", None)
-    if override is not None:
-        return f"{override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if lines and lines[0].startswith("Ambiguous value for argument"):
-        given = lines[0].partition("'")[2].rstrip("'")
-        return f"{given}: several values make a sweep; use elmo-tasks sweep, or python run.py -m (a list is KEY=[A,B])"
-    if lines[1:2] == ["Available options:"]:
-        return f"{lines[0]}; there are {', '.join(lines[2:])}"
-    return " ".join(lines[:2])
-
-
-def end_quietly() -> None:
-    """After a BrokenPipeError: keep Python from complaining that the reader, such as ``head``, has closed the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,7 +18,8 @@ from omegaconf import DictConfig
 from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
 from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
-from elmo_tasks.errors import UserError, hydra_sentence
+from elmo_tasks.configuration.hydra_errors import hydra_sentence
+from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 
 

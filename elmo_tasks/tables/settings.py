@@ -9,8 +9,9 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 
+from elmo_tasks.configuration.hydra_errors import hydra_sentence
 from elmo_tasks.configuration.validate import validate
-from elmo_tasks.errors import UserError, hydra_sentence
+from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group

@@ -57,7 +57,8 @@ def write(
             raise UserError(f"--figures: {sections[0].grid.title}: no figure is declared, or there is no row to draw")
         files |= {given.figures / file: content for file, content in drawings.items()}
     if given.into:
-        files[given.into] = renewed(given.into, markdown_document(sections), block).encode("utf-8")
+        document = given.into.read_text("utf-8")
+        files[given.into] = renew(document, markdown_document(sections), block).encode("utf-8")
     for path, content in files.items():
         write_bytes(path, content, remedy=ELSEWHERE)
         print(path)
@@ -65,22 +66,13 @@ def write(
         print(log_files(all_files(sections, rows, title), given.wandb, name=name, n_runs=len(rows.finished)))
 
 
-def renewed(document: Path, text: str, block: str) -> str:
-    """A document with ``text`` between the markers of a block.
-
-    Raises:
-        UserError: if the document has no such markers.
-    """
-    return renew(document.read_text("utf-8"), text, block)
-
-
-def renew_file(document: Path, text: str, block: str) -> None:
-    """Put ``text`` between the markers of a block of a document.
+def renew_file(path: Path, text: str, block: str) -> None:
+    """:func:`renew` a document in place.
 
     Raises:
         UserError: if the document has no such markers, or cannot be written.
     """
-    write_text(document, renewed(document, text, block), ELSEWHERE)
+    write_text(path, renew(path.read_text("utf-8"), text, block), ELSEWHERE)
 
 
 def show(sections: Sequence[Section]) -> None:

@@ -101,7 +101,7 @@ def file_names(titles: Iterable[str]) -> list[str]:
 
 
 def renew(document: str, text: str, block: str = "results") -> str:
-    """Put ``text`` between the markers ``<!-- BLOCK: begin -->`` and ``end`` of a Markdown document.
+    """A Markdown document with ``text`` between its markers ``<!-- BLOCK: begin -->`` and ``<!-- BLOCK: end -->``.
 
     Raises:
         UserError: if the markers are not there.

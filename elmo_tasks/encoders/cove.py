@@ -109,7 +109,7 @@ class CoVe(nn.Module):
         wanted = dict.fromkeys(words)
         self._look_up(wanted)
         lost = [word for word in wanted if self._vectors[word] is self._unknown]
-        self.words.refuse_none_found({word: 0 for word in wanted if self._vectors[word] is not self._unknown})
+        self.words.expect_any_found(len(lost) < len(wanted))
         if not lost:
             return ""
         return f"words without a vector, which are zeros: {len(lost):,} of {len(wanted):,}, such as {lost[0][:60]!r}"

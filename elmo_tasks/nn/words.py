@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +112,7 @@ class WordVectors:
         """
         types = dict.fromkeys([*train, *dev])
         vectors = self.lookup(types)
-        self.refuse_none_found(vectors)
+        self.expect_any_found(bool(vectors))
         words = [word for word in types if word in vectors or train[word] >= 2]
         known = [vectors[word] for word in words if word in vectors]
         spread = float(np.stack(known).std()) if known else max(1, self.dim) ** -0.5
@@ -166,9 +166,16 @@ class WordVectors:
             if any(form in found for form in pair)
         }
 
-    def refuse_none_found(self, vectors: Mapping[str, object]) -> None:
-        """Raise a UserError if a text file has no vector for any word of a data set."""
-        if isinstance(self.stored, TextVectors) and not vectors:
+    def expect_any_found(self, found: bool) -> None:
+        """Check that a text file has a vector for at least one word of a data set.
+
+        Args:
+            found: whether :meth:`lookup` gave one.
+
+        Raises:
+            UserError: if it gave none: another file was meant.
+        """
+        if isinstance(self.stored, TextVectors) and not found:
             raise UserError(
                 f"{self.key}.path={self.path}: it contains none of the words in the data; "
                 "expected a word and its numbers a line"

@@ -113,7 +113,7 @@ def make_vectors(folder: Path) -> list[Path]:
 def read_vectors(folder: Path) -> Any:
     words = WordVectors(name="glove", path=str(folder / "vectors.txt"), dim=5, lowercase=True)
     found = words.lookup(["the", "of", "nothing"])
-    words.refuse_none_found(found)
+    words.expect_any_found(bool(found))
     return found, words.nearest("the", 2)
 
 

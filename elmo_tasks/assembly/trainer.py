@@ -15,6 +15,7 @@ from pytorch_lightning.loggers import Logger
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
+from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
 from elmo_tasks.rows.settings import setting_key
@@ -68,7 +69,7 @@ def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = F
     return kind(model=model, **_module_parts(cfg))
 
 
-def build_lm_module(cfg: dict[str, Any], model: TaskModel) -> LanguageModelModule:
+def build_lm_module(cfg: dict[str, Any], model: LanguageModel) -> LanguageModelModule:
     """The training loop body of a biLM."""
     return LanguageModelModule(model=model, **_module_parts(cfg))
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_tasks.elmo import Elmo
@@ -43,19 +43,6 @@ class TaskModel(nn.Module):
     @abstractmethod
     def decode(self, out: Any, batch: Any) -> Any:
         """Plain Python predictions, to be compared with ``batch.gold``."""
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A model with a state besides its parameters, which is saved and restored with them.
-
-    Attributes:
-        carried: pairs of tensors whose dimension 1 is the rows of the batch, or None before the first batch.
-        rng: the generator of its random numbers other than dropout.
-    """
-
-    carried: list[tuple[Tensor, Tensor]] | None
-    rng: Generator
 
 
 @runtime_checkable

@@ -9,14 +9,18 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.metrics.base import Summable
-from elmo_tasks.models.base import Stateful
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.training.memory import HeapTrimmer
 from elmo_tasks.training.module import TaskModule
 
 
 class LanguageModelModule(TaskModule):
-    """Trains a biLM (see :class:`~elmo_tasks.training.module.TaskModule`), on one process or several."""
+    """Trains a biLM (see :class:`~elmo_tasks.training.module.TaskModule`), on one process or several.
+
+    The state that the model's rows carry and its generator of candidates are saved and restored with its weights.
+    """
+
+    model: LanguageModel
 
     def on_validation_epoch_end(self) -> None:
         if self.trainer.world_size > 1 and isinstance(self.metric, Summable):
@@ -25,13 +29,11 @@ class LanguageModelModule(TaskModule):
         super().on_validation_epoch_end()
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        assert isinstance(self.model, Stateful)
         carried = self.model.carried
         checkpoint["carried"] = carried and [tuple(map(self._gather_rows, pair)) for pair in carried]
         checkpoint["rng"] = self.model.rng.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        assert isinstance(self.model, Stateful)
         carried, rank, n = checkpoint["carried"], self.global_rank, self.trainer.world_size
         self.model.carried = carried and [tuple(part.chunk(n, dim=1)[rank] for part in pair) for pair in carried]
         self.model.rng.set_state(checkpoint["rng"])

@@ -11,7 +11,6 @@ from elmo_tasks.assembly.model import (
     read_weights,
 )
 from elmo_tasks.assembly.trainer import (
-    Budget,
     build_lm_module,
     build_logger,
     build_module,
@@ -21,7 +20,6 @@ from elmo_tasks.assembly.trainer import (
 from elmo_tasks.configuration.instances import make
 
 __all__ = [
-    "Budget",
     "build_bilm",
     "build_data",
     "build_elmo",

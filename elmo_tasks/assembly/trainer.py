@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
 from elmo_tasks.rows.settings import setting_key
+from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
@@ -26,23 +26,6 @@ from elmo_tasks.training.lm_module import LanguageModelModule
 from elmo_tasks.training.module import TaskModule
 from elmo_tasks.training.processes import device_settings
 from elmo_tasks.training.state_file import TensorsAndJson
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long a run trains at most, and how much of the dev data it scores during training.
-
-    Attributes:
-        max_epochs: passes over the training data.
-        max_steps: updates; None for no bound.
-        steps_per_epoch: updates that make an epoch of an endless stream; None where the data have an end.
-        dev_batches: share (float) or number (int) of dev batches that are scored during training.
-    """
-
-    max_epochs: int
-    max_steps: int | None
-    steps_per_epoch: int | None = None
-    dev_batches: float = 1.0
 
 
 def check_machine(cfg: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 
-from elmo_tasks.assembly.trainer import Budget, build_logger, build_trainer
+from elmo_tasks.assembly.trainer import build_logger, build_trainer
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.fields import Ended, Place
@@ -18,6 +18,7 @@ from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.parts import CurvePoint, Mix, TrainingRecord
 from elmo_tasks.rows.provenance import current_code
 from elmo_tasks.runs.folder import WEIGHTS, RunFolder
+from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, Patience, ScoreDev
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
 from elmo_tasks.training.module import TaskModule

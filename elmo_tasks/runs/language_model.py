@@ -7,7 +7,6 @@ from typing import Any
 import pytorch_lightning as pl
 
 from elmo_tasks.assembly import (
-    Budget,
     build_initial_weights,
     build_language_model,
     build_lm_data,
@@ -28,6 +27,7 @@ from elmo_tasks.runs.fit import Fit, fit, required_epochs
 from elmo_tasks.runs.folder import BILM, WEIGHTS, RunFolder
 from elmo_tasks.runs.scoring import Stopwatch, describe_layers, describe_work
 from elmo_tasks.store.store import Filled
+from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
 from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
 from elmo_tasks.training.memory import HeapTrimmer, limit_primitive_caches

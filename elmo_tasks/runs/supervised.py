@@ -7,7 +7,6 @@ from typing import Any
 import pytorch_lightning as pl
 
 from elmo_tasks.assembly import (
-    Budget,
     build_bilm,
     build_data,
     build_elmo,
@@ -32,6 +31,7 @@ from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Scored, Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
+from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
 from elmo_tasks.training.progress import ShowProgress

@@ -1,8 +1,26 @@
-"""Whether a run's budget lets it end by patience."""
+"""How long a run trains at most, and whether that lets it end by patience."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run trains at most, and how much of the dev data it scores during training.
+
+    Attributes:
+        max_epochs: passes over the training data.
+        max_steps: updates; None for no bound.
+        steps_per_epoch: updates that make an epoch of an endless stream; None where the data have an end.
+        dev_batches: share (float) or number (int) of dev batches that are scored during training.
+    """
+
+    max_epochs: int
+    max_steps: int | None
+    steps_per_epoch: int | None = None
+    dev_batches: float = 1.0
 
 
 def budget_note(trainer: dict[str, Any]) -> str:

@@ -7,11 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmo_tasks.assembly.trainer import Budget, build_trainer
+from elmo_tasks.assembly.trainer import build_trainer
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.runs import run as train
+from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
 
 LM = (

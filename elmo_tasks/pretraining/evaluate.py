@@ -18,7 +18,13 @@ from elmo_tasks.pretraining.pack import Pack
 from elmo_tasks.pretraining.state import INDEX, load_state
 from elmo_tasks.pretraining.step import view_as_parameters
 from elmo_tasks.pretraining.windows import heldout_windows
-from elmo_tasks.training.initial_weights import VOCABULARY, read_initial_weights, write_bilm, write_vocabulary
+from elmo_tasks.training.initial_weights import (
+    VOCABULARY,
+    read_initial_weights,
+    scoring_model,
+    write_bilm,
+    write_vocabulary,
+)
 from elmo_tasks.training.memory import HeapTrimmer
 
 ROWS, STEPS = 128, 20
@@ -63,8 +69,7 @@ def export_state(out: Path, folder: Path) -> str:
     size, weights = about["identity"].get("size"), tensors.get("weights", torch.empty(0))
     if not isinstance(size, str) or size not in SIZES:
         raise UserError(f"{out / INDEX}: size must be one of {', '.join(SIZES)}, found {quoted(size)}")
-    bilm = BiLM(SIZES[size])
-    model = LanguageModel(bilm=bilm, vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
+    model = scoring_model(SIZES[size], vocabulary)
     if weights.shape != (sum(p.numel() for p in model.parameters()),) or not weights.is_floating_point():
         raise UserError(f"{out}: the words in bilm/{VOCABULARY} are not those of the state's softmax")
     view_as_parameters(weights, model)
@@ -81,6 +86,6 @@ def load(folder: str) -> tuple[LanguageModel, LmVocabulary]:
     start = read_initial_weights(folder, options)
     if start.vocabulary is None:
         raise UserError(f"{folder}: the biLM comes without its softmax, so that it has no perplexity")
-    model = LanguageModel(bilm=BiLM(options), vocabulary_size=len(start.vocabulary), n_samples=1, dropout=0.0)
+    model = scoring_model(options, start.vocabulary)
     start.put_into(model)
     return model.eval(), start.vocabulary

@@ -57,12 +57,12 @@ class Training:
         model = LanguageModel(
             bilm=BiLM(SIZES[settings.size]),
             vocabulary_size=len(self.vocabulary),
-            n_samples=1,
+            n_samples=1,  # candidates come with each update (inputs.py)
             dropout=settings.dropout,
             forget=settings.forget,
         )
         words = WordTable(pack.words)
-        n_samples = min(settings.samples, len(self.vocabulary) - 1)
+        n_samples = min(settings.samples, len(self.vocabulary) - 1)  # one word must be left out of a sample
         target_ids = pack.targets(self.vocabulary)
         inputs = Inputs(words.groups, target_ids, len(self.vocabulary), n_samples, settings.seed)
         self.stream = Stream(pack, inputs, settings)
@@ -74,7 +74,8 @@ class Training:
             settings.grad_norm,
             settings.precision == "bfloat16",
         )
-        self.seconds, self.curve = 0.0, []  # type: tuple[float, list[dict[str, Any]]]
+        self.seconds = 0.0
+        self.curve: list[dict[str, Any]] = []
         # "schedule": a state of an earlier version names its own, which may be another
         self.identity = {**settings.to_json(), "schedule": "linear", "pack": pack.digest, "device": device.type}
         if (out / INDEX).exists():
@@ -116,7 +117,7 @@ class Training:
             export(self.model, self.vocabulary, self.out / "bilm")
             return True
         began = saved = logged = time.monotonic()
-        reserve = min(0.2 * seconds, 30.0)
+        reserve = min(0.2 * seconds, 30.0)  # to score, save and export
         spent_before, first = self.seconds, self.step.updates
         heap = HeapTrimmer()
         on_gpu = self.step.device.type == "cuda"

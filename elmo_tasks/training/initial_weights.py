@@ -94,9 +94,14 @@ def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMO
         raise UserError(f"{words}: no such file; {path.name} cannot be used without the vocabulary of its softmax")
     vocabulary = LmVocabulary.read(words)
     with torch.device("meta"):
-        expected = LanguageModel(bilm=BiLM(options), vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
+        expected = scoring_model(options, vocabulary)
     check_weights(expected, weights, path)
     return InitialWeights(weights, vocabulary)
+
+
+def scoring_model(options: BiLMOptions, vocabulary: LmVocabulary) -> LanguageModel:
+    """A model of these sizes that is not to be trained, so that dropout and the number of candidates do not matter."""
+    return LanguageModel(bilm=BiLM(options), vocabulary_size=len(vocabulary), n_samples=1, dropout=0.0)
 
 
 def write_vocabulary(vocabulary: LmVocabulary, folder: Path) -> None:

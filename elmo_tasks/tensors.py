@@ -73,7 +73,7 @@ def check_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -
             raise UserError(f"{path}: {name} holds values that are not finite")
     for name in weights:
         if name not in expected:
-            raise UserError(f"{path}: weights of another model: this one has no {name}")
+            raise UserError(f"{path}: weights of another model: this model has no {name}")
 
 
 def read_metadata(path: Path) -> dict[str, str]:

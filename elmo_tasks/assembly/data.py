@@ -48,7 +48,7 @@ def build_lm_data(cfg: dict[str, Any], initial: InitialWeights | None) -> LmData
         UserError: if there are no files, or with ``test=true``.
     """
     if cfg["test"]:
-        raise UserError("test=true, but task=lm has no test set: its text is train and dev (held-out) alone")
+        raise UserError("test=true, but task=lm has no test set: its text has only train and dev (held-out)")
     vocabulary = None if initial is None else initial.vocabulary
     data: LmData = make(cfg["task"]["data"], text=build_text(cfg), vocabulary=vocabulary)
     return data

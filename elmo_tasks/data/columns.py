@@ -61,7 +61,7 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
             raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
         if not rows and _METADATA.match(line):
             raise UserError(
-                f"{path}:{number}: CoNLL-U, whose first column has no words; make one of words and tags, as by: "
+                f"{path}:{number}: CoNLL-U, whose first column has no words; make a file of words and tags with: "
                 r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"
             )
         rows.append(columns)

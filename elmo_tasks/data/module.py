@@ -58,7 +58,7 @@ class TaskData(pl.LightningDataModule):
     ) -> None:
         super().__init__()
         if reader.documents and batch_size != 1:
-            raise UserError(f"task.training.batch_size must be 1, a document, found {batch_size}")
+            raise UserError(f"task.training.batch_size must be 1, since a batch is one document, found {batch_size}")
         self.update_words = update_words or words.name == "random"
         self.reader, self.words, self.seed, self.fraction = reader, words, seed, fraction
         self.batch_size, self.batch_tokens = batch_size, batch_tokens

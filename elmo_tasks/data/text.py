@@ -96,7 +96,7 @@ def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
         UserError: if it has that of UTF-16.
     """
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8, as by: iconv -f UTF-16 -t UTF-8")
+        raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
     return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
 
 

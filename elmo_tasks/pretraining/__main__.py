@@ -174,7 +174,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     _add_device(parser)
     parser.add_argument("--no-graph", action="store_true", help="do not capture a CUDA graph")
     parser.add_argument("--log-every", type=int, default=100, help="updates between two lines (default: 100)")
-    scores = "updates between two perplexities; 0 for one at the end alone (default: once an epoch)"
+    scores = "updates between two perplexities; 0 for one at the end only (default: once an epoch)"
     parser.add_argument("--score-every", type=int, help=scores)
     saves = "minutes between two saved states (default: 3)"
     parser.add_argument("--save-minutes", type=float, default=3.0, help=saves)

@@ -118,7 +118,7 @@ class Shards:
         if have + need > limit_gb * _GIGABYTE:
             raise UserError(
                 f"{text} in addition to the {format_bytes(have)} stored: more than bilm.store.limit_gb={limit_gb:g}; "
-                "raise it, use a smaller data.fraction, or keep a biLM's token layer alone with bilm.store.keep=tokens"
+                "raise it, use a smaller data.fraction, or keep only a biLM's token layer with bilm.store.keep=tokens"
             )
         if need > free:
             raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")

@@ -53,7 +53,7 @@ def require_one_process(cfg: dict[str, Any]) -> None:
     """
     if count_processes(cfg).n > 1:
         raise UserError(
-            f"trainer.devices={cfg['trainer']['devices']}: task={cfg['task']['name']} needs one device alone"
+            f"trainer.devices={cfg['trainer']['devices']}: task={cfg['task']['name']} runs on one device only"
         )
 
 
@@ -78,8 +78,8 @@ def share_items(cfg: dict[str, Any], *, documents: bool) -> Processes:
         )
     if cfg["elmo"]["layer_norm"] and cfg["elmo"]["placement"] != "none":
         raise UserError(
-            f"{asked}: elmo.layer_norm=true normalises over a whole batch, of which each device would see its rows "
-            "alone; train on one device, or set elmo.layer_norm=false"
+            f"{asked}: elmo.layer_norm=true normalises over a whole batch, but a device would see only its own rows; "
+            "train on one device, or set elmo.layer_norm=false"
         )
     return processes
 

@@ -146,7 +146,7 @@ def test_what_is_missing_or_damaged_is_named(folder, tiny_options):
     ("change", "message"),
     [
         (lambda weights: weights.pop("bias"), r"x: weights of another model: bias is missing"),
-        (lambda weights: weights.update(other=torch.ones(1)), r"x: weights of another model: this one has no other"),
+        (lambda weights: weights.update(other=torch.ones(1)), r"x: weights of another model: this model has no other"),
         (lambda weights: weights.update(bias=torch.ones(3)), r"bias is \(3,\), but this model's is \(2,\)"),
         (lambda weights: weights.update(bias=torch.tensor([1.0, np.nan])), r"bias holds values that are not finite"),
         (lambda weights: weights.update(bias=torch.ones(2).long()), r"bias is of torch.int64, but .* of torch.float32"),

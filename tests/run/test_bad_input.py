@@ -322,7 +322,8 @@ def test_whether_the_documents_are_ontonotes_is_true_or_false(composed: Any) -> 
 
 
 def test_a_batch_of_coreference_is_one_document(composed: Any) -> None:
-    with pytest.raises(UserError, match=r"^task\.training\.batch_size must be 1, a document, found 2$"):
+    expected = r"^task\.training\.batch_size must be 1, since a batch is one document, found 2$"
+    with pytest.raises(UserError, match=expected):
         train.run(composed("task=coref", "task.training.batch_size=2"))
 
 

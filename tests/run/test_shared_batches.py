@@ -121,7 +121,7 @@ def test_two_processes_train_the_same_model_as_one(composed: Any, tmp_path: Path
     [
         (["task=coref"], r"^trainer\.devices=2: a batch of task=coref is one document, which several devices cannot"),
         (["task=ner", "elmo.layer_norm=true"], r"^trainer\.devices=2: elmo\.layer_norm=true normalises over a whole"),
-        (["task=wsd"], r"^trainer\.devices=2: task=wsd needs one device alone"),
+        (["task=wsd"], r"^trainer\.devices=2: task=wsd runs on one device only"),
     ],
 )
 def test_what_cannot_be_shared_gives_a_one_sentence_error(

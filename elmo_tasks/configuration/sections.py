@@ -99,7 +99,7 @@ class TrainerSection:
     max_steps: Literal[-1] | Size
     patience: Size | None
     accelerator: Literal["auto", "cpu", "gpu"]
-    devices: Any
+    devices: Any  # Lightning checks it
     num_nodes: Size
     precision: Literal["32-true", "bf16-mixed"]
     threads: Annotated[int, Range(1, 1024)] | None
@@ -115,7 +115,7 @@ class LoggerSection:
     name: Literal["csv", "wandb", "tensorboard", "none"]
     project: str = "elmo_tasks"
     offline: bool = True
-    tags: Any = ()
+    tags: Any = ()  # see validate.py
 
 
 @dataclass
@@ -256,6 +256,6 @@ class Configuration:
     force: bool
     plan: bool
     if_running: Literal["refuse", "wait"] | None
-    packages: Any  # see targets.py
+    packages: Any  # see validate.py
     paths: PathsSection
     results: ResultsSection

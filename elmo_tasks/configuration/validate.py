@@ -26,7 +26,8 @@ def validate(cfg: DictConfig) -> dict[str, Any]:
     """Resolve the configuration and check every key and every value of it.
 
     Returns:
-        the resolved configuration as plain Python containers.
+        the resolved configuration as plain Python containers; where a biLM reads a task's text, ``task.lm.source`` says
+        where that text comes from.
 
     Raises:
         UserError: naming the key, what it may be, and what was found.
@@ -111,15 +112,17 @@ def _check_lists(cfg: dict[str, Any]) -> None:
         raise UserError(f"logger.tags must be a list of texts, found {quoted(tags)}")
 
 
-SOURCE, FILES = ("files", "hub", "reader", "dev_share"), ("train", "dev", "test")
-"""The keys of a task that say where its items come from, and those of its files."""
+SOURCE = ("files", "hub", "reader", "dev_share")
+"""The keys of a task that say where its items come from."""
+FILES = ("train", "dev", "test")
+"""The keys of its section ``files``."""
 
 
 def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
     """The files and the reader of a task whose sentences a biLM is to read, with ``task.lm.changes`` to them.
 
     Raises:
-        UserError: if there is no such task, or a change is none of a source.
+        UserError: if there is no such task, or ``task.lm.changes`` has an unknown task or key.
     """
     base = OmegaConf.load(TASKS / "base" / "supervised.yaml")
     sections = {path.stem: OmegaConf.load(path) for path in sorted(TASKS.glob("*.yaml"))}
@@ -132,5 +135,9 @@ def find_text_source(cfg: DictConfig, name: Any) -> dict[str, Any]:
         check_keys(change, SOURCE, f"task.lm.changes.{task}.")
         check_keys(change.get("files", {}), FILES, f"task.lm.changes.{task}.files.")
     whole = OmegaConf.create({**cfg, "task": OmegaConf.merge(base, sections[name], changes.get(name, {}))})
-    source = {key: whole.task[key] for key in SOURCE}
-    return {key: OmegaConf.to_container(p, resolve=True) if OmegaConf.is_config(p) else p for key, p in source.items()}
+    return {key: _plain(whole.task[key]) for key in SOURCE}
+
+
+def _plain(value: Any) -> Any:
+    """A section as plain containers, its interpolations resolved; any other value as it is."""
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value

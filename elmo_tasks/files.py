@@ -1,4 +1,4 @@
-"""Reading files of bounded size, and writing files that appear whole or not at all.
+"""Reading files of bounded size, writing files that appear whole or not at all, and digests of files.
 
 A file is written under a temporary name in the same folder, then renamed.
 """
@@ -232,8 +232,8 @@ def remove_temporary(path: Path) -> None:
 def digest_training(train: Sequence[Path], dev: Sequence[Path], also: bytes = b"") -> str:
     """Digest of training and development files; it depends on which of them are for training.
 
-    With at most one development file, or the same files for both, the list of all files says which. Otherwise the
-    number of training files is part of the digest, and so is ``also``.
+    The digest is that of all files and ``also``. With at most one development file, or the same files for both, this
+    says which are for training; otherwise the number of training files is added.
     """
     evident = len(dev) <= 1 or list(dev) == list(train)
     return digest_files([*train, *dev], also=also + (b"" if evident else f"{len(train)} training files".encode()))

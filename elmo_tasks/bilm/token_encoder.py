@@ -44,9 +44,9 @@ class TokenEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw filters and projection as bilm-tf does; character 0, which is none, has zeros."""
+        """Draw filters and projection as bilm-tf does; the embedding of id 0, which is no character, is zero."""
         with torch.no_grad():
-            self.characters[0] = 0.0  # id 0, no character: not in weight files, and no output depends on it
+            self.characters[0] = 0.0  # not in weight files, and no output depends on it
         for kernel in self.kernels:
             nn.init.uniform_(kernel, -0.05, 0.05)
         if isinstance(self.projection, nn.Linear):

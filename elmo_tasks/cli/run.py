@@ -39,7 +39,7 @@ def _run_alone(cfg: DictConfig) -> float:
 
 
 def _refuse_sweep() -> None:
-    """Check that what is to be one run is no preset of several values, of which it would have none."""
+    """Refuse a preset that is a sweep, such as ``experiment=seeds``: a single run would have none of its values."""
     hydra_cfg = HydraConfig.get()
     swept = hydra_cfg.sweeper.get("params")
     if swept:

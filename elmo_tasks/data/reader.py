@@ -53,10 +53,11 @@ class Reader(ABC, Generic[Item]):
         """
 
     def division(self, folder: Path) -> str | None:
-        """How a folder that holds all splits is divided by :meth:`read_file`; part of the digest of the data.
+        """How :meth:`read_file` divides a folder that holds all splits; part of the digest of the data.
 
         Returns:
-            what decides besides the contents and the order of its files; None where each split has files of its own.
+            a text that differs if the same files, in the same order, would be divided differently (their sections, for
+            the Treebank); None where each split has files of its own.
         """
         return None
 

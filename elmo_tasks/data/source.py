@@ -48,8 +48,8 @@ class Files:
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
             is an error only when the test set is to be scored. No other split may have a file of train.
         key: the name of ``files`` in the configuration, for messages.
-        division: how a folder is divided into splits (see :meth:`Reader.division`). If it says so, all splits must be
-            that folder.
+        division: how a folder is divided into splits (see :meth:`Reader.division`). If it does not return None, all
+            splits must be that folder.
 
     Raises:
         UserError: if the root or a file is missing, a pattern matches several files, a training file is in another

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 ALL = "f1"
+"""The name of the score over all sets together; the others have the names of their sets."""
 
 
 class SenseF1:

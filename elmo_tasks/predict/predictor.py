@@ -27,7 +27,7 @@ class Evaluation:
     """Scores on a file.
 
     Attributes:
-        n_items: that were scored.
+        n_items: how many items were scored.
         left_out: how many items of the file were skipped, and other counts, by reason, as a row has them.
         scores: by name; the first is the one that the task reports.
         files: contents by name of what the benchmark's official scorer reads, if there is one.

@@ -132,7 +132,10 @@ class Inputs:
 
 
 def _placed(members: list[NDArray[Any]], sizes: Sequence[int] | None) -> tuple[list[NDArray[Any]], tuple[int, ...]]:
-    """Words by group with -1 in unused places; a word may go with longer ones."""
+    """The words of each group in ``sizes`` places, -1 in unused ones; words beyond a group's size go with longer words.
+
+    If the last group has no place for them, the sizes are those of the groups themselves, as without ``sizes``.
+    """
     placed, waiting = [], np.empty(0, dtype=np.int64)
     for words, size in zip(members, sizes or (), strict=False):
         waiting = np.concatenate([waiting, words])

@@ -38,7 +38,7 @@ def write(
 
     Args:
         sections: what is shown.
-        rows: that they were made from.
+        rows: the rows that the sections were made from.
         given: the options of :func:`add_options`.
         name: of the artifact on W&B.
         title: of the page.

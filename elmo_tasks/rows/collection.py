@@ -22,7 +22,7 @@ class Rows:
     """The content of some folders.
 
     Args:
-        folders: that were read.
+        folders: the folders that were read.
         finished: rows of finished runs, by name.
         failed: rows of failed runs, by name.
         left_out: a sentence for each file that is in neither.

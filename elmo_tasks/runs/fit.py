@@ -35,7 +35,7 @@ class Fit:
         training: as in the row.
         seconds: of training, in all processes that the run was resumed in.
         device: where the model was trained.
-        processes: that trained it.
+        processes: how many processes trained it.
     """
 
     training: TrainingRecord

@@ -28,9 +28,9 @@ class Cell:
     """The rows of one setting, and their scores.
 
     Args:
-        setting: that was asked for.
-        split: whose score it is.
-        seeds: that were asked for; of an ensemble, its members.
+        setting: the setting that a table asks for.
+        split: the split whose score is shown.
+        seeds: the seeds that the table asks for; of an ensemble, its members.
         ensemble: whether it is one row of an ensemble (under the key 0) instead of one for each seed.
         rows: by seed.
         trained: the rows whose training the score rests on: for an ensemble, those of its members that have rows.

@@ -114,15 +114,17 @@ def _values(quantity: Quantity, selection: Selection, seeds: int) -> tuple[dict[
     assert isinstance(quantity, PassingEpoch)
     elmo, baseline = cell_for(quantity.of), cell_for(quantity.best_of)
     epochs = {
-        seed: float(result.passed.epoch if result.passed else _never(result.best.epoch, elmo.rows[seed]))
+        seed: float(result.passed.epoch if result.passed else _epoch_of_none(result.best.epoch, elmo.rows[seed]))
         for seed, result in results_by_seed(baseline, elmo).items()
     }
     return epochs, (elmo, baseline)
 
 
-def _never(best_epoch: int, elmo: Row) -> int:
-    """An epoch for a run that never passed the best score: after its own end and after that score, so that it counts
-    against the claim however early the run ended.
+def _epoch_of_none(best_epoch: int, elmo: Row) -> int:
+    """The passing epoch that counts for a run that never passed the baseline's best score.
+
+    It is after the run's last epoch and after the epoch of that score, so that it speaks against the claim however
+    early the run ended.
     """
     return max(elmo.curve[-1].epoch, best_epoch) + 1
 

@@ -32,10 +32,10 @@ def find_cell(
     that ``data.root`` and ``bilm.path`` name decide which rows count; without them, the newest row does.
 
     Args:
-        rows: that were read.
+        rows: all rows that were read.
         setting: of the cell.
-        split: whose score is wanted.
-        seeds: that are wanted, or the members of an ensemble.
+        split: the split whose score is wanted.
+        seeds: the seeds that are wanted, or the members of an ensemble.
         ensemble: whether one row of an ensemble is wanted.
         paper: the paper's value.
         bilm: digest of the biLM, if it is known although its files may be gone.

@@ -95,7 +95,7 @@ def due(cell: Cell) -> tuple[int, ...]:
 
 
 def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:
-    """Seeds whose row or weights are missing; whether a finished row exists all the same."""
+    """The seeds whose row or weights are missing, each with whether it has a row, so that its run must be repeated."""
     members = find_cell(rows, cell.setting, split="dev", seeds=cell.seeds)
     to_be_made = due(members)
     runs = Path(cell.setting.config["paths"]["outputs"]) / "runs"

@@ -38,18 +38,26 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def expect_shapes(path: Path, expected: Mapping[str, tuple[int, ...]]) -> None:
-    """Check that a file has tensors of some names and shapes; no data is read. It may have others too.
+def check_shapes(model: nn.Module, path: Path) -> None:
+    """Check that a file has the weights of a model, by name and shape; no data is read. It may have others too.
+
+    Args:
+        model: may be on the ``meta`` device, without memory.
+        path: of the file.
 
     Raises:
-        UserError: as :func:`read_shapes`, and if a tensor is missing or of another shape.
+        UserError: as :func:`read_shapes`, and naming the first weight that is missing or of another shape.
     """
-    shapes = read_shapes(path)
-    for name, shape in expected.items():
-        if name not in shapes:
+    _expect_shapes(read_shapes(path), model.state_dict(), path)
+
+
+def _expect_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, Tensor], path: Path) -> None:
+    for name, value in expected.items():
+        shape = tuple(value.shape)
+        if name not in found:
             raise UserError(f"{path}: weights of another model: {name} is missing")
-        if shapes[name] != tuple(shape):
-            raise UserError(f"{path}: weights of another size: {name} is {shapes[name]}, but expected {tuple(shape)}")
+        if found[name] != shape:
+            raise UserError(f"{path}: weights of another size: {name} is {found[name]}, but this model's is {shape}")
 
 
 def check_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
@@ -60,13 +68,8 @@ def check_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -
             numbers, or not finite.
     """
     expected = model.state_dict()
+    _expect_shapes({name: tuple(weights[name].shape) for name in expected if name in weights}, expected, path)
     for name, value in expected.items():
-        shape = tuple(value.shape)
-        if name not in weights:
-            raise UserError(f"{path}: weights of another model: {name} is missing")
-        if tuple(weights[name].shape) != shape:
-            found = tuple(weights[name].shape)
-            raise UserError(f"{path}: weights of another size: {name} is {found}, but this model's is {shape}")
         if weights[name].is_floating_point() != value.is_floating_point():
             raise UserError(f"{path}: {name} is of {weights[name].dtype}, but this model's is of {value.dtype}")
         if not weights[name].isfinite().all():

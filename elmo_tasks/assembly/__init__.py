@@ -7,7 +7,6 @@ from elmo_tasks.assembly.model import (
     build_language_model,
     build_model,
     check_optimizer,
-    check_sizes,
     read_weights,
 )
 from elmo_tasks.assembly.trainer import (
@@ -35,7 +34,6 @@ __all__ = [
     "build_trainer",
     "check_machine",
     "check_optimizer",
-    "check_sizes",
     "choose_device",
     "make",
     "read_weights",

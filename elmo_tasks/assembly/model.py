@@ -16,7 +16,7 @@ from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.tensors import check_weights, expect_shapes, read_tensors
+from elmo_tasks.tensors import check_weights, read_tensors
 from elmo_tasks.training.initial_weights import InitialWeights, read_initial_weights
 
 
@@ -60,15 +60,6 @@ def check_optimizer(cfg: dict[str, Any]) -> None:
     except (TypeError, ValueError, RuntimeError) as error:
         found = ", ".join(f"{key}={value}" for key, value in node.items() if key not in ("_target_", "_partial_"))
         raise UserError(f"task.optimizer must be what {node['_target_']} takes, found {found} ({error})") from error
-
-
-def check_sizes(model: nn.Module, path: Path) -> None:
-    """Check that a file has the weights of a model, by their names and shapes alone; the model may be on ``meta``.
-
-    Raises:
-        UserError: naming the first that is missing or of another shape.
-    """
-    expect_shapes(path, {name: tuple(value.shape) for name, value in model.state_dict().items()})
 
 
 def read_weights(model: nn.Module, path: Path) -> None:

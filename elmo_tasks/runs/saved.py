@@ -11,15 +11,7 @@ from typing import Any
 
 import torch
 
-from elmo_tasks.assembly import (
-    build_bilm,
-    build_elmo,
-    build_model,
-    check_sizes,
-    choose_device,
-    make,
-    read_weights,
-)
+from elmo_tasks.assembly import build_bilm, build_elmo, build_model, choose_device, make, read_weights
 from elmo_tasks.configuration.sections import WordsSection
 from elmo_tasks.configuration.validate import check_stored
 from elmo_tasks.data.fitted import FittedData
@@ -31,6 +23,7 @@ from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.runs.inputs import words_digest
+from elmo_tasks.tensors import check_shapes
 
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
 _WORDS: dict[str, type | tuple[type, ...]] = {"name": str, "path": (str, NoneType), "dim": int, "lowercase": bool}
@@ -134,7 +127,7 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
     fitted = read_fitted(make(config["task"]["reader"]), folder / FITTED)
     make(config["task"]["metric"])
     with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the file
-        check_sizes(build_model(config, fitted, build_elmo(config, encoder)), folder / WEIGHTS)
+        check_shapes(build_model(config, fitted, build_elmo(config, encoder)), folder / WEIGHTS)
     model = build_model(config, fitted, build_elmo(config, encoder))
     read_weights(model, folder / WEIGHTS)
     device = choose_device(config)

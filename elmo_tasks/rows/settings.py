@@ -78,9 +78,9 @@ def setting_key(config: dict[str, Any], kind: Kind) -> str:
     Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys.
     """
     part = _without(score_relevant(config, kind), ["task", "data", "seed"])  # it is that of the run
-    own = kind != "language_model" and config.get("bilm", {}).get("path") is not None
-    plugged = config.get("elmo", {}).get("placement") != "none"
-    return short_digest([part, own and plugged])
+    reads_bilm = kind != "language_model" and config.get("elmo", {}).get("placement") != "none"
+    has_own_weights = config.get("bilm", {}).get("path") is not None
+    return short_digest([part, reads_bilm and has_own_weights])
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
 from elmo_tasks.tables.cells import RISING
-from elmo_tasks.tables.panels import frame_key, keys_text, trained_groups
+from elmo_tasks.tables.panels import comparable_key, keys_text, trained_groups
 from elmo_tasks.tables.settings import distance, other_keys
 from elmo_tasks.tables.significance import Comparison, compare, corrected
 
@@ -74,17 +74,17 @@ def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
 
 def find_arms(rows: Rows) -> list[Arms]:
     """One for each task, data and scale that was run with and without ELMo on the whole training set."""
-    frames: dict[str, list[Group]] = defaultdict(list)
+    comparable: dict[str, list[Group]] = defaultdict(list)
     for group in trained_groups(rows):
         if group.setting.get("data.fraction", 1) == 1:
-            frames[frame_key(group)].append(group)
+            comparable[comparable_key(group)].append(group)
     found: dict[tuple[str, ...], list[Arms]] = defaultdict(list)
-    for frame in frames.values():
-        baseline = next((group for group in frame if group.placement == "none"), None)
-        plugged = sorted((group for group in frame if group.placement != "none"), key=_nearest_and_newest)
-        if baseline is not None and plugged:
-            elmo, row = plugged[0], baseline.first
-            others = any(group.setting == elmo.setting for group in plugged[1:])
+    for members in comparable.values():
+        baseline = next((group for group in members if group.placement == "none"), None)
+        with_elmo = sorted((group for group in members if group.placement != "none"), key=_nearest_and_newest)
+        if baseline is not None and with_elmo:
+            elmo, row = with_elmo[0], baseline.first
+            others = any(group.setting == elmo.setting for group in with_elmo[1:])
             arms = Arms(baseline, elmo, _shared_split(baseline, elmo), others)
             found[row.task, row.data.name, row.scale].append(arms)
     return [_nearest_arms(found[key]) for key in sorted(found)]

@@ -27,10 +27,10 @@ def panels(groups: Iterable[Group], points: Curves, axis: str = "", *, repeat_ba
         axis: the key of the configuration along which a curve runs; empty if each group has a curve of its own.
         repeat_baseline: whether the baseline does not depend on the axis, and is drawn at all points of the others.
     """
-    frames: dict[str, list[Group]] = defaultdict(list)
+    comparable: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        frames[frame_key(group, axis)].append(group)
-    kept = [(members, found) for members in frames.values() if (found := _curves(members, points, axis))]
+        comparable[comparable_key(group, axis)].append(group)
+    kept = [(members, found) for members in comparable.values() if (found := _curves(members, points, axis))]
     if repeat_baseline:
         kept = [(members, [*_repeated(members, found), *found]) for members, found in kept]
     titles = _titles([members[0] for members, _ in kept], axis)
@@ -41,8 +41,8 @@ def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
     return Panel(title, row.metric.name, curves, describe.shared_tags(row))
 
 
-def frame_key(group: Group, axis: str = "") -> str:
-    """A key that runs must share to be compared: everything but ELMo, the biLM and the axis."""
+def comparable_key(group: Group, axis: str = "") -> str:
+    """A key that runs share if they can be compared: they differ in nothing but ELMo, the biLM and the axis."""
     rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key != axis}
     read = inputs(group.first)
     return short_digest([group.first.task, rest, read.data, read.word_vectors, group.first.metric.name])

@@ -21,6 +21,7 @@ from elmo_tasks.tables.settings import other_keys
 from elmo_tasks.tables.weights import layer_weights
 
 HEADER = ["task", "data", "scale", "training items", "ELMo", "other keys"]
+_TASK, _DATA, _SCALE, _ITEMS, _ELMO, _KEYS = range(len(HEADER))
 
 
 def scores(rows: Rows) -> Section:
@@ -150,9 +151,16 @@ def _tasks(rows: Rows) -> list[Group]:
 
 def _short_names(shown: list[list[str]]) -> list[str]:
     """As few columns of each line as distinguish it from the others; of a key its last part, ``dropout 0.4``."""
-    shown = [[*cells[:5], re.sub(r"[\w.]*\.(\w+)=", r"\1 ", cells[5])] for cells in shown]
-    names = [cells[0] for cells in shown]
-    for columns in ((0, 1), (0, 4), (0, 4, 5), (0, 3, 4), (0, 1, 3, 4), (0, 1, 2, 3, 4, 5)):
+    shown = [[*cells[:_KEYS], re.sub(r"[\w.]*\.(\w+)=", r"\1 ", cells[_KEYS])] for cells in shown]
+    names = [cells[_TASK] for cells in shown]
+    for columns in (
+        (_TASK, _DATA),
+        (_TASK, _ELMO),
+        (_TASK, _ELMO, _KEYS),
+        (_TASK, _ITEMS, _ELMO),
+        (_TASK, _DATA, _ITEMS, _ELMO),
+        (_TASK, _DATA, _SCALE, _ITEMS, _ELMO, _KEYS),
+    ):
         clash = {name for name in names if names.count(name) > 1}
         longer = [", ".join(cells[k] for k in columns if cells[k]) for cells in shown]
         names = [long if name in clash else name for name, long in zip(names, longer, strict=True)]

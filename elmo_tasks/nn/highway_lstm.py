@@ -109,14 +109,14 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        x: Tensor,
-        input_weight: Tensor,
-        hidden_weight: Tensor,
-        highway_weight: Tensor,
-        bias: Tensor,
-        keep: Tensor | None,
-        batch_sizes: Sequence[int],
-    ) -> Tensor:
+        x: Tensor,  # [N, E]
+        input_weight: Tensor,  # [5 H, E], gates i, f, o, r, g
+        hidden_weight: Tensor,  # [5 H, H]
+        highway_weight: Tensor,  # [H, E]
+        bias: Tensor,  # [5 H]
+        keep: Tensor | None,  # [B, H], a mask on the hidden state
+        batch_sizes: Sequence[int],  # active rows at each step, not increasing
+    ) -> Tensor:  # [N, H]
         input_gates, highway = linear(x, _doubled(input_weight), _doubled(bias)), linear(x, highway_weight)
         advance = product_and_sum_with(_doubled(hidden_weight).t())
         n_cells = len(highway_weight)

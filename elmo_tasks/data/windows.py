@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ from elmo_tasks.batch import OnDevice
 from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, character_id_table
 
-Cut = tuple[list[str], list[str], list[str], list[str]]
-"""Words of a row: inputs and targets of the forward, then of the backward direction."""
+Steps = list[tuple[str, str]]
+"""The input word and the target word of some steps of a row, in one direction."""
 
 PADDED_CHARACTERS = 7  # padding after the longest word: at least the width of the widest filter
 
@@ -71,17 +71,17 @@ def cut_windows(
             yield _window(cuts[wanted], n_steps, vocabulary)
 
 
-def _window(cuts: Sequence[Cut], n_steps: int, vocabulary: LmVocabulary) -> LmBatch:
-    padded = [[words + [END_SENTENCE] * (n_steps - len(words)) for words in cut] for cut in cuts]
-    inputs = [w for direction in (0, 2) for cut in padded for w in cut[direction]]
-    targets = [w for direction in (1, 3) for cut in padded for w in cut[direction]]
+def _window(cuts: Sequence[tuple[Steps, Steps]], n_steps: int, vocabulary: LmVocabulary) -> LmBatch:
+    padding = (END_SENTENCE, END_SENTENCE)
+    parts = [cut[direction] for direction in (0, 1) for cut in cuts]
+    inputs, targets = zip(*(step for part in parts for step in part + [padding] * (n_steps - len(part))), strict=True)
     distinct = {word: k for k, word in enumerate(dict.fromkeys(inputs))}
     shape = (2, len(cuts), n_steps)
 
     def steps_first(ids: list[int]) -> Tensor:
         return torch.from_numpy(np.array(ids, dtype=np.int64).reshape(shape)).transpose(1, 2).contiguous()
 
-    lengths = torch.tensor([len(cut[0]) for cut in cuts])
+    lengths = torch.tensor([len(forward) for forward, _ in cuts])
     return LmBatch(
         char_ids=character_id_table(list(distinct), extra=PADDED_CHARACTERS),
         words=steps_first([distinct[w] for w in inputs]),
@@ -91,21 +91,22 @@ def _window(cuts: Sequence[Cut], n_steps: int, vocabulary: LmVocabulary) -> LmBa
 
 
 class _Row:
-    """The text queued in one row: inputs and targets of the forward and of the backward direction."""
+    """The text queued in one row, in both directions."""
 
     def __init__(self) -> None:
-        self.parts: Cut = ([], [], [], [])
+        self.forward: Steps = []
+        self.backward: Steps = []
 
     def __len__(self) -> int:
-        return len(self.parts[0])
+        return len(self.forward)
 
     def append(self, sentence: list[str]) -> None:
-        forward = [BEGIN_SENTENCE, *sentence, END_SENTENCE]
-        backward = forward[::-1]
-        for part, words in zip(self.parts, (forward[:-1], forward[1:], backward[:-1], backward[1:]), strict=True):
-            part.extend(words)
+        words = [BEGIN_SENTENCE, *sentence, END_SENTENCE]
+        self.forward += pairwise(words)
+        self.backward += pairwise(words[::-1])
 
-    def take(self, n: int) -> Cut:
-        cut = tuple(part[:n] for part in self.parts)
-        self.parts = tuple(part[n:] for part in self.parts)  # type: ignore[assignment]
-        return cut  # type: ignore[return-value]
+    def take(self, n: int) -> tuple[Steps, Steps]:
+        """Remove the next n steps (fewer at the end of the text) of both directions and return them."""
+        cut = self.forward[:n], self.backward[:n]
+        del self.forward[:n], self.backward[:n]
+        return cut

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from elmo_tasks.rows.kinds import InitialWeightsRecord
-from elmo_tasks.rows.parts import Bilm
+from elmo_tasks.rows.parts import BilmRecord
 from elmo_tasks.rows.settings import score_relevant, short_digest
 
 
@@ -24,7 +24,7 @@ class RunInputs:
 
     data: str
     test: str | None = None
-    bilm: Bilm | None = None
+    bilm: BilmRecord | None = None
     words: str | None = None
     initial: InitialWeightsRecord | None = None
 

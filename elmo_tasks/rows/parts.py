@@ -51,7 +51,7 @@ class MetricRecord:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Bilm:
+class BilmRecord:
     """Everything about a biLM, or the encoder in its place, that can change a score.
 
     ``state`` is ``reset``, ``warm`` or ``carry``; ``dtype`` that of the stored layers; ``warm`` the digest of the text

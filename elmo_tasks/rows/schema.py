@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePath, Scores, Split, Time
 from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
 from elmo_tasks.rows.parts import (
-    Bilm,
+    BilmRecord,
     CurvePoint,
     Data,
     Durations,
@@ -48,7 +48,7 @@ class Header:
     seed: Count | None
     scale: Name
     created: Time
-    bilm: Bilm | None
+    bilm: BilmRecord | None
     commit: Name | None
     dirty: bool | None
     versions: dict[Name, Name]

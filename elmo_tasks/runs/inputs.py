@@ -8,14 +8,14 @@ from typing import Any
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.files import digest_files
-from elmo_tasks.rows.parts import Bilm
+from elmo_tasks.rows.parts import BilmRecord
 
 
-def describe_bilm(cfg: dict[str, Any], encoder: Encoder | None) -> Bilm | None:
+def describe_bilm(cfg: dict[str, Any], encoder: Encoder | None) -> BilmRecord | None:
     """What of the biLM, or of the encoder in its place, can change a score."""
     if encoder is None:
         return None
-    return Bilm(
+    return BilmRecord(
         name=cfg["bilm"]["name"],
         digest=encoder.digest,
         state=cfg["bilm"]["state"],

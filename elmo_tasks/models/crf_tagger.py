@@ -21,7 +21,7 @@ from elmo_tasks.values import Rate, Width
 
 
 @dataclass
-class TaggerOutput:
+class CrfTaggerOutput:
     """``emissions``: float ``[B, T, K]``, scores of the BIOES tags before the CRF."""
 
     emissions: Tensor
@@ -66,20 +66,20 @@ class CrfTagger(TaskModel):
         self.to_tags = Linear(dim + elmo.output_dim, len(self.tags))
         self.crf = CRF(*bioes_constraints(self.tags))
 
-    def forward(self, batch: NerBatch) -> TaggerOutput:
+    def forward(self, batch: NerBatch) -> CrfTaggerOutput:
         text = batch.text
         x = torch.cat([self.words(text), self.characters(text)], dim=2)
         x = self.elmo.at_input(x, text)  # [B, T, E]
         for layer in self.layers:
             x = layer(self.dropout(x), text.mask)  # [B, T, H]
         h = self.elmo.at_output(x, text)
-        return TaggerOutput(self.to_tags(self.dropout(h)))
+        return CrfTaggerOutput(self.to_tags(self.dropout(h)))
 
-    def loss(self, out: TaggerOutput, batch: NerBatch) -> Tensor:
+    def loss(self, out: CrfTaggerOutput, batch: NerBatch) -> Tensor:
         """Mean negative log-likelihood of a sentence's tags."""
         return self.crf.loss(out.emissions, batch.tags, batch.text.mask).mean()
 
-    def decode(self, out: TaggerOutput, batch: NerBatch) -> list[list[str]]:
+    def decode(self, out: CrfTaggerOutput, batch: NerBatch) -> list[list[str]]:
         """IOB2 tags of each sentence."""
         paths = self.crf.decode(out.emissions, batch.text.mask)
         return [iob2(find_spans([self.tags[k] for k in path]), len(path)) for path in paths]

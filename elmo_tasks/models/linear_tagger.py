@@ -17,7 +17,7 @@ from elmo_tasks.nn.linear import Linear
 
 
 @dataclass
-class TagOutput:
+class LinearTaggerOutput:
     """``logits``: float ``[B, T, K]``."""
 
     logits: Tensor
@@ -39,11 +39,11 @@ class LinearTagger(TaskModel):
         self.words, self.elmo, self.tags = words, elmo, list(tags)
         self.to_tags = Linear(words.dim + elmo.input_dim + elmo.output_dim, len(self.tags))
 
-    def forward(self, batch: PosBatch) -> TagOutput:
+    def forward(self, batch: PosBatch) -> LinearTaggerOutput:
         x = self.elmo.at_input(self.words(batch.text), batch.text)  # [B, T, E]
-        return TagOutput(self.to_tags(self.elmo.at_output(x, batch.text)))
+        return LinearTaggerOutput(self.to_tags(self.elmo.at_output(x, batch.text)))
 
-    def loss(self, out: TagOutput, batch: PosBatch) -> Tensor:
+    def loss(self, out: LinearTaggerOutput, batch: PosBatch) -> Tensor:
         """Mean negative log-likelihood of a word's tag."""
         return F.cross_entropy(out.logits.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE_INDEX)
 
@@ -51,7 +51,7 @@ class LinearTagger(TaskModel):
         """The number of words that have a tag."""
         return int((batch.tags != IGNORE_INDEX).sum())
 
-    def decode(self, out: TagOutput, batch: PosBatch) -> list[list[str]]:
+    def decode(self, out: LinearTaggerOutput, batch: PosBatch) -> list[list[str]]:
         """The tags of each sentence."""
         rows = out.logits.argmax(dim=2).tolist()
         return [[self.tags[k] for k in row[: len(words)]] for row, words in zip(rows, batch.text.tokens, strict=True)]

@@ -9,7 +9,7 @@ from elmo_tasks.data.tags import bioes_tags
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.span_f1 import SpanF1
-from elmo_tasks.models.crf_tagger import CrfTagger, TaggerOutput
+from elmo_tasks.models.crf_tagger import CrfTagger, CrfTaggerOutput
 from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import WordEmbedding
 
@@ -178,7 +178,7 @@ def test_emissions_are_those_of_the_layers_run_one_after_the_other_on_each_sente
 def test_certain_emissions_decode_to_gold_and_the_loss_is_a_mean_over_sentences(reader):
     batch = reader.collate(ITEMS, [make_text(ITEMS)])
     model = tagger(reader.tags).eval()
-    certain = TaggerOutput(50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float())
+    certain = CrfTaggerOutput(50 * torch.nn.functional.one_hot(batch.tags, len(reader.tags)).float())
     assert model.decode(certain, batch) == batch.gold
     out = model(batch)
     apart = [

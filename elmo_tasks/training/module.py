@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from elmo_tasks.elmo import MixWeights
 from elmo_tasks.errors import UserError
@@ -124,21 +124,21 @@ class TaskModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
-        schedule: torch.optim.lr_scheduler.LRScheduler
-        if self.schedule == "linear":
-            steps = int(self.trainer.estimated_stepping_batches)
-            steps = min(steps, self.max_steps) if self.max_steps >= 0 else steps
-            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-        if self.schedule == "decay":
-            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.999 ** (step // 100))
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        if self.schedule is None:
+            return optimizer
+        return {"optimizer": optimizer, "lr_scheduler": self._lr_scheduler(optimizer)}
+
+    def _lr_scheduler(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """The schedule in the form that Lightning takes."""
         if self.schedule == "halve":
             mode: Literal["min", "max"] = "max" if self.metric.higher_is_better else "min"
-            schedule = ReduceLROnPlateau(optimizer, mode, factor=0.5, patience=0, threshold=0.0)  # any better is better
-            monitor = f"dev/{self.metric.name}"
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "monitor": monitor}}
-        return optimizer
+            halving = ReduceLROnPlateau(optimizer, mode, factor=0.5, patience=0, threshold=0.0)  # any better is better
+            return {"scheduler": halving, "monitor": f"dev/{self.metric.name}"}
+        if self.schedule == "decay":
+            return {"scheduler": LambdaLR(optimizer, lambda step: 0.999 ** (step // 100)), "interval": "step"}
+        n_steps = int(self.trainer.estimated_stepping_batches)
+        n_steps = min(n_steps, self.max_steps) if self.max_steps >= 0 else n_steps
+        return {"scheduler": LambdaLR(optimizer, lambda step: max(0.0, 1 - step / n_steps)), "interval": "step"}
 
 
 @torch.no_grad()

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmo_tasks.data.columns import ColumnSentence
-from elmo_tasks.data.text import files_below, read_lines
+from elmo_tasks.data.files import files_below
+from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
 
 WORD, LEMMA, FRAMESET, SPEAKER, FIRST_ARGUMENTS = 3, 6, 7, 9, 11

@@ -10,8 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from elmo_tasks.data.files import refuse_copies
 from elmo_tasks.data.leaks import refuse_leaks
-from elmo_tasks.data.text import read_lines, refuse_copies
+from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import digest_training
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, composed

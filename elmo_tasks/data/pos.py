@@ -14,8 +14,9 @@ from torch import Tensor
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
 from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.files import files_below
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.text import check_tokens, files_below, unescape_treebank
+from elmo_tasks.data.text import check_tokens, unescape_treebank
 from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from elmo_tasks.data.text import check_tokens, read_chunks, read_lines, unescape_treebank
+from elmo_tasks.data.files import read_chunks
+from elmo_tasks.data.text import check_tokens, read_lines, unescape_treebank
 from elmo_tasks.errors import UserError, quoted, shortened
 
 Lemma = tuple[str, str]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from elmo_tasks.data.files import files_below
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.text import files_below
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import digest_files, digest_training
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.data.text import read_content
+from elmo_tasks.data.files import read_content
 from elmo_tasks.errors import UserError, quoted, shortened
 
 VERSION = "1.1"

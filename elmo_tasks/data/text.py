@@ -1,48 +1,20 @@
-"""Lines of a text file, plain or compressed, and checks of token lists."""
+"""Lines of a text file, and checks of token lists."""
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import io
-import lzma
-import os
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
 
+from elmo_tasks.data.files import opened
 from elmo_tasks.errors import UserError, quoted
 
 MAX_TOKEN_CHARACTERS = 1000  # the longest web address in a treebank has 473
 
-_OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
-_CHUNK_BYTES = 1 << 16
 _MAX_LINE_BYTES = 10_000_000  # far longer than a tree, a paragraph or a token with its annotations
-_MAX_RATIO = 100  # of a compressed file's contents to its size; text has 3 to 10
-_RATIO_FROM = 100_000_000  # bytes that any compressed file may have
 
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
-
-
-def files_below(folder: Path) -> list[Path]:
-    """All files below a folder at any depth, sorted; links to folders are followed, each folder is entered once.
-
-    Broken links are included, so that reading them raises an error.
-    """
-    found: list[Path] = []
-    entered: set[Path] = set()
-    for root, folders, names in os.walk(folder, followlinks=True):
-        resolved = Path(root).resolve()
-        if resolved in entered:  # a link to a parent, or a second link to the same folder
-            folders.clear()
-            continue
-        entered.add(resolved)
-        folders.sort()
-        found += [Path(root, name) for name in names]
-    return sorted(found)
 
 
 def check_encoding(name: str) -> str:
@@ -70,12 +42,11 @@ def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | Non
         encoding: a user's choice (see :func:`check_encoding`); None is UTF-8.
 
     Raises:
-        UserError: naming file and line, if the file cannot be read or decoded, a line is too long, or a compressed file
-            is far larger than text can be.
+        UserError: as :func:`opened`, and naming file and line, if a line is too long or cannot be decoded.
     """
     number, codec = 0, encoding or "utf-8"
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             for number, raw in enumerate(iter(partial(file.readline, max_bytes + 1), b""), start=1):
                 if len(raw) > max_bytes:
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
@@ -85,8 +56,6 @@ def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | Non
     except UnicodeDecodeError as error:
         option = "" if encoding is None else "; set task.reader.encoding to the file's, such as latin-1"
         raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({_why(error)})") from error
 
 
 def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
@@ -98,93 +67,6 @@ def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
     return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
-
-
-def read_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, some at a time.
-
-    Raises:
-        UserError: naming the file, if it cannot be read, or is compressed and far larger than text can be.
-    """
-    try:
-        with _open(path) as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                yield chunk
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({_why(error)})") from error
-
-
-def read_content(path: Path, max_bytes: int) -> bytes:
-    """The whole content of a file.
-
-    Raises:
-        UserError: naming the file, if it cannot be read or holds more than ``max_bytes``.
-    """
-    chunks, n_bytes = [], 0
-    for chunk in read_chunks(path):
-        n_bytes += len(chunk)
-        if n_bytes > max_bytes:
-            raise UserError(f"{path}: more than {max_bytes:,} bytes; expected a smaller file")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _why(error: Exception) -> str:
-    """The reason without the path, which the message already has."""
-    return getattr(error, "strerror", None) or str(error)
-
-
-def _open(path: Path) -> IO[bytes]:
-    if not path.is_file() and path.exists():
-        raise UserError(f"{path}: cannot be read (it is not a regular file)")
-    opener = _OPENERS.get(path.suffix)
-    if opener is None:
-        return path.open("rb")
-    return io.BufferedReader(_Bounded(opener(path, "rb"), path), _CHUNK_BYTES)
-
-
-def decompressed_name(path: Path) -> str:
-    """The name of a file without the ending of its compression, if it has one."""
-    return path.stem if path.suffix in _OPENERS else path.name
-
-
-def refuse_copies(paths: Sequence[Path]) -> None:
-    """Check that no text is there twice, plain and compressed.
-
-    Raises:
-        UserError: naming the first one that is.
-    """
-    first: dict[Path, Path] = {}
-    for path in paths:
-        other = first.setdefault(path.with_name(decompressed_name(path)), path)
-        if other != path:
-            raise UserError(f"{path}: the same text as {other.name}; expected only one of them")
-
-
-class _Bounded(io.RawIOBase):
-    """A compressed file's contents, as long as they can be text: a small file can hold any number of zeros."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._file, self._path = file, path
-        self._limit = max(_RATIO_FROM, _MAX_RATIO * path.stat().st_size)
-        self._n_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
-        self._n_bytes += len(data)
-        if self._n_bytes > self._limit:
-            raise UserError(
-                f"{self._path}: holds more than {self._limit:,} bytes, {_MAX_RATIO} times its own size; expected text"
-            )
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 def check_tokens(tokens: Sequence[str], where: str) -> None:

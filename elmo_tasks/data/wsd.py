@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from elmo_tasks.data.files import decompressed_name, refuse_copies
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.senses import Lemma, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.data.splits import take_fraction
-from elmo_tasks.data.text import decompressed_name, refuse_copies
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.files import digest_files
 

@@ -9,10 +9,11 @@ import tracemalloc
 
 import pytest
 
-from elmo_tasks.data import text
+from elmo_tasks.data import files
+from elmo_tasks.data.files import read_content
 from elmo_tasks.data.senses import read_sense_corpus
 from elmo_tasks.data.sst5 import SstReader
-from elmo_tasks.data.text import read_content, read_lines
+from elmo_tasks.data.text import read_lines
 from elmo_tasks.encoders.hf_files import read_config
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import read_bytes, read_json
@@ -35,7 +36,7 @@ def refusal(read):
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_compressed_file_of_lines_without_end_is_given_up(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(text, "_RATIO_FROM", 2_000_000)
+    monkeypatch.setattr(files, "_RATIO_FROM", 2_000_000)
     path = tmp_path / f"text{suffix}"
     path.write_bytes(COMPRESS[suffix](b"a few words .\n" * 1_000_000))
     message = refusal(lambda: sum(1 for _ in read_lines(path)))
@@ -43,7 +44,7 @@ def test_a_compressed_file_of_lines_without_end_is_given_up(tmp_path, monkeypatc
 
 
 def test_what_text_can_be_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "_RATIO_FROM", 1_000_000)
+    monkeypatch.setattr(files, "_RATIO_FROM", 1_000_000)
     path = tmp_path / "text.gz"
     lines = [f"{k} {os.urandom(20).hex()}\n" for k in range(30_000)]
     path.write_bytes(gzip.compress("".join(lines).encode()))

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from elmo_tasks.data import text as text_module
+from elmo_tasks.data import files
 from elmo_tasks.data.senses import Instance, SenseSentence, parse_lemma, read_inventory, read_sense_corpus
 from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
@@ -52,12 +52,12 @@ def read(tmp_path):
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
 @pytest.mark.parametrize("name", ["a.data.xml", "a.data.xml.xz"])
 def test_sentences_are_the_same_however_the_file_is_cut_or_packed(read, monkeypatch, chunk, name):
-    monkeypatch.setattr(text_module, "_CHUNK_BYTES", chunk)
+    monkeypatch.setattr(files, "_CHUNK_BYTES", chunk)
     assert read(name=name) == SENTENCES
 
 
 def test_sentences_come_before_the_file_has_been_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_module, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(files, "_CHUNK_BYTES", 64)
     (tmp_path / "a").write_text(XML.replace("</corpus>", "<broken"), "utf-8")
     (tmp_path / "k").write_text(KEYS)
     sentences = read_sense_corpus(tmp_path / "a", tmp_path / "k")

@@ -120,7 +120,7 @@ REPO = Path(__file__).parents[2]
         ("task.reader._target_=elmo_tasks.data.sst5.Path", r"task\.reader\._target_=.*: not a class of this package"),
         ("task.reader._target_=elmo_tasks.files.write_text", r"task\.reader\._target_ must be a class below"),
         ("task.reader._target_=elmo_tasks.data.nosuch.X", r"task\.reader\._target_=.*: there is no such class"),
-        ("+task.reader.x._target_=elmo_tasks.data.text.os.remove", r"task\.reader\.x\._target_=.*: not a class of"),
+        ("+task.reader.x._target_=elmo_tasks.data.files.os.remove", r"task\.reader\.x\._target_=.*: not a class of"),
         ("task.optimizer._target_=torch.optim.nosuch", r"task\.optimizer\._target_=.*: there is no such class"),
     ],
 )

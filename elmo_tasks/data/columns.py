@@ -45,10 +45,11 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
     """All sentences of a file; document lines are skipped. A line that has only white space ends a sentence.
 
     Raises:
-        UserError: naming file and line, if a line has too few columns or a bad token, or the file is CoNLL-U.
+        UserError: naming file and line, if a line has too few columns, another number than the first token (a space
+            within a token separates too) or a bad token, or the file is CoNLL-U.
     """
     rows: list[list[str]] = []
-    start = 1
+    start, width, first = 1, 0, 0
     for number, line in read_lines(path, encoding=encoding):
         columns = [column for column in line.replace("\t", " ").split(" ") if column]
         if not columns or columns[0] == DOCUMENT:
@@ -64,6 +65,10 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
                 f"{path}:{number}: CoNLL-U, whose first column has no words; make a file of words and tags with: "
                 r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"
             )
+        if len(columns) != (width or len(columns)):
+            expected = f"expected {width} columns, as in line {first}"
+            raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
+        width, first = len(columns), first or number
         rows.append(columns)
     if rows:
         yield _sentence(path, start, rows)

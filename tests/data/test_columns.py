@@ -55,10 +55,12 @@ def test_each_token_knows_its_line(tmp_path):
     [
         ("a O\n\nb O\nc\nd O\n", 4, "expected at least 2 columns, found 1"),
         ("a O\n\nb O\n" + "x" * 5000 + " O\n", 4, "a token of 5000 characters"),
+        ("a O\n\nNew York\tB-LOC\n", 3, r"expected 2 columns, as in line 1, found 3: 'New York\\tB-LOC'"),
+        ("a\t_\tO\nb\t\tO\n", 2, "expected 3 columns, as in line 1, found 2"),
         (b"a O\nb O\n\xe9t\xe9 O\nc O\n", 3, "not UTF-8"),
         (b"a O\n" * 3000 + b"\xe9t\xe9 O\n", 3001, "not UTF-8"),
     ],
-    ids=["column-missing", "token-too-long", "not-utf8", "not-utf8-far-down"],
+    ids=["column-missing", "token-too-long", "space-in-a-token", "empty-column", "not-utf8", "not-utf8-far-down"],
 )
 def test_malformed_content_is_refused_with_file_and_line(read, content, line, message):
     with pytest.raises(UserError, match=rf"some\.conll:{line}: .*{message}"):

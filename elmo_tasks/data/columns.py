@@ -11,7 +11,8 @@ from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.errors import UserError, quoted
 
 DOCUMENT = "-DOCSTART-"
-_METADATA = re.compile(r"# \S+( id)? = ")  # of CoNLL-U, such as: # sent_id = 1
+_METADATA = re.compile(r"# \S+( id)? = |# new(doc|par)\s*$")  # of CoNLL-U, such as: # sent_id = 1
+_NUMBERED = re.compile(r"1(-\d+)?(\t[^\t]+){9}$")  # its first token, or that of CoNLL-X, without such lines
 
 
 @dataclass
@@ -60,9 +61,10 @@ def read_column_sentences(path: Path, min_columns: int, encoding: str | None = N
         if len(columns) < min_columns:
             expected = f"expected at least {min_columns} columns"
             raise UserError(f"{path}:{number}: {expected}, found {len(columns)}: {quoted(line)}")
-        if not rows and _METADATA.match(line):
+        if not rows and (_METADATA.match(line) or (not width and _NUMBERED.match(line))):
             raise UserError(
-                f"{path}:{number}: CoNLL-U, whose first column has no words; make a file of words and tags with: "
+                f"{path}:{number}: CoNLL-U or CoNLL-X, whose first column has no words; "
+                "make a file of words and tags with: "
                 r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"
             )
         if len(columns) != (width or len(columns)):

@@ -88,11 +88,21 @@ def test_utf_16_is_named(read, codec):
 
 
 def test_a_file_whose_first_column_is_numbers_is_no_column_file(read):
-    for first in ("# newdoc id = w-1", "# newpar id = w-1-p1"):
-        with pytest.raises(UserError, match=r":1: CoNLL-U, whose first column has no words"):
+    for first in ("# newdoc id = w-1", "# newpar id = w-1-p1", "# newdoc", "# newpar "):
+        with pytest.raises(UserError, match=r":1: CoNLL-U or CoNLL-X, whose first column has no words"):
             read(f"{first}\n1\tThe\n")
     lines = ["# sent_id = a-1", "# text = The cat", "1\tThe\tthe\tDET", "2\tcat\tcat\tNOUN", "", ""]
     for begin in (0, 1):
-        with pytest.raises(UserError, match=r"some\.conll:1: CoNLL-U, .* cut -f2,4$"):
+        with pytest.raises(UserError, match=r"some\.conll:1: CoNLL-U or CoNLL-X, .* cut -f2,4$"):
             read("\n".join(lines[begin:]))
     assert read("# SYM\nsent_id NN\n") == [[("#", "SYM"), ("sent_id", "NN")]]
+
+
+@pytest.mark.parametrize("number", ["1", "1-2"])
+def test_numbered_tokens_without_a_comment_are_no_words(read, number):
+    line = f"{number}\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_\n"
+    with pytest.raises(UserError, match=r"some\.conll:1: CoNLL-U or CoNLL-X, whose first column has no words"):
+        read(line + line.replace("The", "cat"))
+    assert read("1 CD\n") == [[("1", "CD")]]
+    words = "Up" + "\tIN" * 9
+    assert [len(sentence) for sentence in read(f"{words}\n\n{line}")] == [1, 1]

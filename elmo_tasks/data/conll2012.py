@@ -162,8 +162,13 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
 
 
 def _cells(line: str) -> list[str]:
-    """The columns of a token: a column between tabs may be empty; spaces separate columns in any number."""
+    """The columns of a token: a column between tabs may be empty; spaces separate columns in any number.
+
+    Where tabs separate all columns, a space is part of one, such as a speaker's name.
+    """
     cells = line.lstrip(" \t").split("\t")
+    if len(cells) >= MIN_COLUMNS:
+        return [cell.strip(" ") for cell in cells]
     return [part for cell in cells for part in ([part for part in cell.split(" ") if part] or [""])]
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from elmo_tasks.data.clusters import read_clusters
-from elmo_tasks.data.conll2012 import FRAMESET, LEMMA, conll_files, read_documents
+from elmo_tasks.data.conll2012 import FRAMESET, LEMMA, SPEAKER, conll_files, read_documents
 from elmo_tasks.errors import UserError
 
 BEGIN, END = "#begin document (a/b); part 000", "#end document"
@@ -309,6 +309,14 @@ def test_litbanks_files_are_read_as_they_are_whatever_white_space_follows(read, 
     ]
     assert [sentence.column(-1) for sentence in found.sentences] == [["(0)", "_", "_"], ["_", "_"], ["(1", "1)"]]
     assert read_clusters(found) == [[(0, 1)], [(5, 7)]]
+
+
+def test_a_space_between_tabs_separates_no_columns(read):
+    speakers = ["Ann Lee", "Ann Berg"]
+    lines = [f"d\t0\t0\tNew York\tNN\t*\t-\t-\t-\t {speaker} \t*\t(0)" for speaker in speakers]
+    (found,) = read("\n\n".join([BEGIN, *lines, END]))
+    assert [sentence.column(SPEAKER) for sentence in found.sentences] == [[speaker] for speaker in speakers]
+    assert read_words([found]) == [[["New York"], ["New York"]]]
 
 
 def test_an_empty_column_is_not_a_word(read):

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from elmo_tasks.data.files import decompressed_name
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.files import read_json as read_json_file
 from elmo_tasks.files import write_json, write_text
@@ -41,7 +42,7 @@ def predict(arguments: list[str]) -> None:
         task = predictor.run.config["task"]["name"]
         raise UserError(f"--tokenized: task={task} takes text, not tokens; leave it out")
     lines = numbered_lines(given.text)
-    as_json = given.jsonl or given.text.endswith(".jsonl")
+    as_json = given.jsonl or decompressed_name(Path(given.text)).endswith(".jsonl")
     read = read_json(lines, on_error) if as_json else read_text(lines, predictor, on_error, tokenized=given.tokenized)
     inputs = [*read]
     n_items = len(inputs) + n_skipped  # so far, those that could not be read

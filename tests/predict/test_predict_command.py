@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -49,6 +50,13 @@ def test_json_lines_go_in_and_come_out(finished: Finished, tmp_path: Path, capsy
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["tokens"] for one in found] == [["Anna", "sings"], ["It", "rains", "."]]
     assert all(len(one["tags"]) == len(one["tokens"]) for one in found)
+
+
+def test_compressed_json_lines_are_no_text(finished: Finished, tmp_path: Path, capsys) -> None:
+    text = tmp_path / "items.jsonl.gz"
+    text.write_bytes(gzip.compress(b'{"tokens": ["Anna", "sings"]}\n'))
+    main(["predict", str(finished("ner")), "--text", str(text), "--json"])
+    assert json.loads(capsys.readouterr().out)["tokens"] == ["Anna", "sings"]
 
 
 def test_an_item_keeps_its_name(finished: Finished, monkeypatch, capsys) -> None:

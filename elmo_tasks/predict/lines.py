@@ -77,7 +77,7 @@ def read_text(
 
 
 def _sentence(text: str, tokenized: bool) -> str | list[str]:
-    return text.split() if tokenized else text
+    return [token for token in text.replace("\t", " ").split(" ") if token] if tokenized else text
 
 
 def _paragraphs(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:

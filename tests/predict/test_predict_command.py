@@ -84,10 +84,10 @@ def test_a_sentence_without_a_predicate_has_no_frame(finished: Finished, monkeyp
 
 
 def test_standard_input_is_read_and_tokens_can_be_given(finished: Finished, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("A do-it-yourself film .\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("A do-it-yourself  film of 1\u00a01/2\thours .\n"))
     main(["predict", str(finished("sst5")), "--tokenized", "--json"])
     (found,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert found["text"] == ["A", "do-it-yourself", "film", "."]
+    assert found["text"] == ["A", "do-it-yourself", "film", "of", "1\u00a01/2", "hours", "."]
     assert isinstance(found["label"], str)
 
 

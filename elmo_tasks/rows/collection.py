@@ -54,7 +54,10 @@ class Rows:
 
 
 def read_rows(folders: Iterable[Path]) -> Rows:
-    """All rows of some folders (a missing folder has none); of two rows of one run the newer one counts."""
+    """All rows of some folders (a missing folder has none).
+
+    Of two rows of one run the newer one counts; that of a finished run counts more than that of a failed one.
+    """
     folders = tuple(folders)
     rows: dict[str, AnyRow] = {}
     paths: dict[str, Path] = {}
@@ -66,12 +69,12 @@ def read_rows(folders: Iterable[Path]) -> Rows:
             left_out.append(str(error))
             continue
         before = rows.get(row.run_id)
-        if before is None or moment(before) < moment(row):
+        if before is None or _rank(before) < _rank(row):
             if before is not None:
-                left_out.append(f"{paths[row.run_id]}: the same run as {path}, which is newer")
+                left_out.append(_replaced(paths[row.run_id], before, path, row))
             rows[row.run_id], paths[row.run_id] = row, path
-        elif moment(before) != moment(row):
-            left_out.append(f"{path}: the same run as {paths[row.run_id]}, which is newer")
+        elif _rank(before) != _rank(row):
+            left_out.append(_replaced(path, row, paths[row.run_id], before))
     ordered = [rows[name] for name in sorted(rows)]
     return Rows(
         folders,
@@ -84,6 +87,16 @@ def read_rows(folders: Iterable[Path]) -> Rows:
 def moment(row: AnyRow) -> tuple[datetime, str]:
     """When a row was written; of two rows of one second the later name counts as newer."""
     return datetime.fromisoformat(row.created), row.run_id
+
+
+def _rank(row: AnyRow) -> tuple[bool, tuple[datetime, str]]:
+    """Which of two rows of one run counts: the larger one."""
+    return isinstance(row, Row), moment(row)
+
+
+def _replaced(path: Path, row: AnyRow, by: Path, other: AnyRow) -> str:
+    why = "which is newer" if row.status == other.status else "which has finished"
+    return f"{path}: the same run as {by}, {why}"
 
 
 def _readable(folder: Path) -> str:

@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from elmo_tasks.assembly import build_bilm
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.rows.schema import FailedRow
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import setting
@@ -64,6 +66,22 @@ def test_a_row_that_lies_in_two_folders_counts_once(tmp_path: Path, write: Any) 
     rows = read_rows([tmp_path / "rows", tmp_path / "more"])
     found = find_cell(rows, setting(("data=local", NER)), split="dev", seeds=(1,))
     assert (found.values, found.marks) == ({1: 80.0}, ())
+
+
+@pytest.mark.parametrize("folders", [("rows", "more"), ("more", "rows")])
+def test_a_crash_of_a_run_that_has_finished_elsewhere_does_not_hide_its_score(
+    tmp_path: Path, write: Any, folders: tuple[str, str]
+) -> None:
+    path = write(NER, seed=1, dev=80.0)
+    header = {field.name for field in fields(FailedRow)} - {"error", "status"}
+    row = {key: value for key, value in json.loads(path.read_text()).items() if key in header}
+    row |= {"status": "failed", "error": "Boom", "created": "2030-01-01T00:00:00+00:00"}
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / path.name).write_text(json.dumps(row))
+    rows = read_rows([tmp_path / folder for folder in folders])
+    assert find_cell(rows, setting(("data=local", NER)), split="dev", seeds=(1,)).values == {1: 80.0}
+    assert rows.failed == []
+    assert rows.left_out == [f"{tmp_path / 'more' / path.name}: the same run as {path}, which has finished"]
 
 
 @pytest.mark.parametrize("what", ["data", "bilm"])

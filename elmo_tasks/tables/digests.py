@@ -17,8 +17,10 @@ def digest_data(setting: Setting) -> tuple[str | None, str | None]:
         UserError: if a folder that it names is not there.
     """
     root, task = setting.config["data"]["root"], setting.config["task"]
-    if root in (None, NO_ROOT) or "files" not in task:
+    if root in (None, NO_ROOT):
         return None, None
+    if setting.kind != "supervised":
+        return _digest_text(json.dumps({name: setting.config[name] for name in ("task", "data", "seed")}))
     return _digest_data(root, json.dumps(task["files"]), json.dumps(task["reader"]))
 
 
@@ -57,6 +59,19 @@ def _digest_data(root: str, files: str, reader: str) -> tuple[str, str | None]:
     folder = str(SAMPLE) if root == "bundled" else root
     found = Files(folder, json.loads(files), division=make(json.loads(reader)).division)
     return found.digest, found.test_digest
+
+
+@functools.cache
+def _digest_text(config: str) -> tuple[str, str | None]:
+    """Of the text that a biLM is trained on, or of the sense-annotated text of a probe."""
+    from elmo_tasks.assembly import build_sense_data
+    from elmo_tasks.assembly.data import build_text
+
+    cfg = json.loads(config)
+    if cfg["task"]["kind"] == "language_model":
+        return build_text(cfg).digest, None
+    data = build_sense_data(cfg)
+    return data.digest, data.test_digest
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from elmo_tasks.tables.declare import FineTuning, Line
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.significance import Comparison
-from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, paper_text
+from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, missing_text, paper_text
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
@@ -56,7 +56,7 @@ def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
     papers = [paper_value(declared.paper, line, key) for key in ("before", "after")]
     if not lm.rows:
-        return [f"missing{paper_text(None, paper)}" for paper in papers]
+        return [f"{missing_text(lm)}{paper_text(None, paper)}" for paper in papers]
     row = lm.rows[1]
     before = None if row.language_model is None else row.language_model.before
     found = ["-" if before is None else f"{before[row.metric.name]:.1f}", f"{row.score:.1f}"]

@@ -101,9 +101,14 @@ def _text(measured: MeasuredTable, line: Line, column: Column | Gain | Quote) ->
 def cell_text(cell: Cell) -> str:
     """``66.64 ± 0.91 (3), still rising [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, and the paper's."""
     if cell.mean is None:
-        return "missing" + ("" if "f" not in cell.marks else " [f]") + paper_text(None, cell.paper)
+        return missing_text(cell) + paper_text(None, cell.paper)
     n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
     return f"{mean_text([*cell.values.values()])} ({n}){marks_text(cell)}{paper_text(cell.mean, cell.paper)}"
+
+
+def missing_text(cell: Cell) -> str:
+    """Of a cell without a row: whether there are rows that do not count."""
+    return "missing" + ("" if "f" not in cell.marks else " [f]")
 
 
 def marks_text(*cells: Cell) -> str:

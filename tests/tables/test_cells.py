@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elmo_tasks.assembly import build_bilm
+from elmo_tasks.assembly import build_bilm, build_sense_data
+from elmo_tasks.assembly.data import build_text
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.rows.schema import FailedRow
@@ -16,6 +17,7 @@ from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import setting
 
 NER = "task=ner"
+SAMPLE = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample"
 
 
 def cell(tmp_path: Path, *overrides: str, split: str = "dev", n: int = 3, ensemble: bool = False) -> Cell:
@@ -96,14 +98,30 @@ def test_rows_of_other_data_or_weights_are_not_averaged(tmp_path: Path, write: A
 def test_the_data_files_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any) -> None:
     from elmo_tasks.data.source import Files
 
-    sample = Path(__file__).parents[2] / "elmo_tasks" / "bundled" / "sample"
     write(NER, seed=1, dev=10.0)
-    digest = Files(str(sample), setting(("data=local", NER)).config["task"]["files"]).digest
+    digest = Files(str(SAMPLE), setting(("data=local", NER)).config["task"]["files"]).digest
     write(NER, seed=1, dev=80.0, data={"digest": digest}, created="2000-01-01T00:00:00+00:00")
     assert cell(tmp_path, n=1).values == {1: 10.0}
-    assert cell(tmp_path, NER, f"data.root={sample}", n=1).values == {1: 80.0}
+    assert cell(tmp_path, NER, f"data.root={SAMPLE}", n=1).values == {1: 80.0}
     with pytest.raises(UserError, match=r"^data\.root=nowhere: no such folder"):
         cell(tmp_path, NER, "data.root=nowhere")
+
+
+@pytest.mark.parametrize("overrides", [("task=wsd", "elmo.mix=last"), ("task=lm",), ("task=lm", "task.lm.text=ner")])
+def test_the_text_of_a_probe_or_a_bilm_that_is_there_decides_too(
+    tmp_path: Path, write: Any, overrides: tuple[str, ...]
+) -> None:
+    config = setting(("data=local", *overrides, f"data.root={SAMPLE}")).config
+    digest = (build_sense_data(config) if overrides[0] == "task=wsd" else build_text(config)).digest
+    tuned = None if overrides[0] == "task=wsd" else (60.0, 50.0, "bilm", "e1")
+    write(*overrides, seed=1, dev=50.0, tuned=tuned, data={"digest": "other"})
+    assert cell(tmp_path, *overrides, n=1).n == 1
+    found = cell(tmp_path, *overrides, f"data.root={SAMPLE}", n=1)
+    assert (found.values, found.marks) == ({}, ("f",))
+    write(*overrides, seed=1, dev=50.0, tuned=tuned, data={"digest": digest})
+    assert cell(tmp_path, *overrides, f"data.root={SAMPLE}", n=1).values == {1: 50.0}
+    with pytest.raises(UserError, match=r"nowhere.*: no "):
+        cell(tmp_path, *overrides, "data.root=nowhere")
 
 
 def test_the_weights_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:

@@ -69,6 +69,11 @@ def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
     return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
 
 
+def has_half_characters(text: str) -> bool:
+    """Whether a text has lone surrogates, which JSON can spell and UTF-8 cannot."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def check_tokens(tokens: Sequence[str], where: str) -> None:
     """Check that a list of tokens can be a sentence.
 
@@ -80,7 +85,7 @@ def check_tokens(tokens: Sequence[str], where: str) -> None:
     for token in tokens:
         if not token:
             raise UserError(f"{where}: an empty token in {quoted(' '.join(tokens[:8]))}")
-        if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
+        if has_half_characters(token):
             raise UserError(f"{where}: half a character (a lone surrogate) in {quoted(token)}")
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise UserError(

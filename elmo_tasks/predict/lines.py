@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_tasks.data.text import read_lines
+from elmo_tasks.data.text import has_half_characters, read_lines
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.predict.predictor import OnError, Predictor
 
@@ -21,9 +22,17 @@ class Input(NamedTuple):
 
 
 def numbered_lines(source: str) -> Iterator[tuple[str, str]]:
-    """The name and the text of each line of a file, or of standard input (``-``)."""
+    """The name and the text of each line of a file, or of standard input (``-``).
+
+    Raises:
+        UserError: naming the line, if it is not UTF-8, or if the file cannot be read.
+    """
     if source == "-":
+        if isinstance(sys.stdin, io.TextIOWrapper):  # as a file is read, whatever the locale
+            sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
         for number, line in enumerate(sys.stdin, start=1):
+            if has_half_characters(line):
+                raise UserError(f"standard input:{number}: not UTF-8")
             text = line.removeprefix("\ufeff") if number == 1 else line  # a byte order mark, as files may have
             yield f"standard input:{number}", text.rstrip("\r\n")
         return
@@ -101,4 +110,6 @@ def _object(line: str, name: str) -> dict[str, Any]:
         raise UserError(f"{name}: not JSON ({error}); expected one object a line") from error
     if not isinstance(fields, dict):
         raise UserError(f"{name}: expected a JSON object, found {quoted(fields)}")
+    if has_half_characters(json.dumps(fields, ensure_ascii=False)):
+        raise UserError(f"{name}: half a character (a lone surrogate) in {quoted(line)}")
     return fields

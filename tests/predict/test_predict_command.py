@@ -106,7 +106,12 @@ def test_a_bad_line_is_named(finished: Finished, tmp_path: Path, capsys) -> None
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ("[1]", "expected a JSON object"), ('{"words": "a"}', "expected the fields tokens")],
+    [
+        ("{", "not JSON"),
+        ("[1]", "expected a JSON object"),
+        ('{"words": "a"}', "expected the fields tokens"),
+        (r'{"tokens": "a", "id": ["\ud800"]}', "half a character"),
+    ],
 )
 def test_a_line_that_is_no_item_is_named(finished: Finished, tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "items.jsonl"
@@ -127,6 +132,19 @@ def test_a_byte_order_mark_on_standard_input_is_no_token(finished: Finished, cap
     monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffAnna sings .\n"))
     main(["predict", str(finished("ner")), "--json"])
     assert json.loads(capsys.readouterr().out)["tokens"] == ["Anna", "sings", "."]
+
+
+@pytest.mark.parametrize("locale", ["utf-8", "latin-1"])
+def test_standard_input_is_utf_8_as_files_are(finished: Finished, capsys, monkeypatch, locale: str) -> None:
+    def given(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding=locale))
+
+    given("Zoë sings .\n".encode())
+    main(["predict", str(finished("ner")), "--json"])
+    assert json.loads(capsys.readouterr().out)["tokens"] == ["Zoë", "sings", "."]
+    given("Anna sings .\nZoë too .\n".encode("latin-1"))
+    with pytest.raises(SystemExit, match=r"^error: standard input:2: not UTF-8$"):
+        main(["predict", str(finished("ner")), "--json"])
 
 
 def test_an_empty_file_is_an_error(finished: Finished, tmp_path: Path) -> None:

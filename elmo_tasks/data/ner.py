@@ -68,6 +68,8 @@ class NerReader(Reader[NerItem]):
                 tokens, tags = list(row["tokens"]), [_tag_name(tag) for tag in row["ner_tags"]]
             except (KeyError, TypeError) as error:
                 raise UserError(f"{place}: expected the columns tokens and ner_tags ({error!r})") from error
+            if isinstance(row["tokens"], str) or not all(isinstance(token, str) for token in tokens):
+                raise UserError(f"{place}: tokens must be a list of texts, found {quoted(row['tokens'])}")
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)

@@ -66,8 +66,8 @@ class SstReader(LabelledReader):
                 label = self.labels.index(label) if label in self.labels else int(label)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise UserError(f"{place}: expected the columns text and label ({error!r})") from error
-            if not 0 <= label < N_LABELS:
-                raise UserError(f"{place}: label {label} is not in 0 .. {N_LABELS - 1}")
+            if not 0 <= label < N_LABELS or (isinstance(row["label"], float) and label != row["label"]):
+                raise UserError(f"{place}: label {row['label']} is not in 0 .. {N_LABELS - 1}")
             check_tokens(tokens, place)
             items.append(self._clean(LabelledText(tokens, label)))
         return items

@@ -111,6 +111,9 @@ def test_hub_rows_may_name_or_number_their_tags():
         ({"tokens": ["a", "b"], "ner_tags": [0]}, "2 tokens but 1 tags"),
         ({"tokens": [], "ner_tags": []}, "an empty sentence"),
         ({"tokens": ["a", ""], "ner_tags": [0, 0]}, "an empty token"),
+        ({"tokens": ["a", None], "ner_tags": [0, 0]}, r"tokens must be a list of texts, found \['a', None\]"),
+        ({"tokens": [1], "ner_tags": [0]}, r"tokens must be a list of texts, found \[1\]"),
+        ({"tokens": "EU", "ner_tags": [3, 0]}, "tokens must be a list of texts, found 'EU'"),
         ({"tokens": ["a", "b"], "ner_tags": ["O", "Q"]}, "token 1: unknown tag 'Q'"),
     ],
 )

@@ -13,7 +13,7 @@ from elmo_tasks.rows.collection import moment
 from elmo_tasks.rows.fields import Place, Split
 from elmo_tasks.rows.parts import Mix
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, score_relevant, setting_key
+from elmo_tasks.rows.settings import flat, own_words, score_relevant, setting_key
 
 SEEDS_THAT_MAY_RISE = 1 / 5
 """The share of seeds that may not have converged: one of five."""
@@ -42,6 +42,11 @@ def inputs(row: Row) -> InputDigests:
         return InputDigests(row.data.digest, None, None if initial is None else initial.digest, None)
     bilm, warm = (None, None) if row.bilm is None else (row.bilm.digest, row.bilm.warm)
     return InputDigests(row.data.digest, row.data.word_vectors, bilm, warm)
+
+
+def words_read(row: Row) -> str | None:
+    """The user's word vectors: their digest, or the path where it was not recorded; None without any."""
+    return row.data.word_vectors or own_words(row.config, row.kind)
 
 
 def data_digests(row: Row, split: Split) -> tuple[str, str | None]:
@@ -100,7 +105,8 @@ def groups(rows: Iterable[Row]) -> list[Group]:
     found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         seeds = None if row.ensemble is None else row.ensemble.seeds
-        found[row.kind, setting_key(row.config, row.kind), inputs(row), row.metric, seeds].append(row)
+        words = words_read(row)
+        found[row.kind, setting_key(row.config, row.kind), inputs(row), words, row.metric, seeds].append(row)
     made = [_group(members) for members in found.values()]
     return sorted(made, key=lambda group: (group.first.task, group.first.slug, group.first.run_id))
 

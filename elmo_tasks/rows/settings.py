@@ -75,12 +75,23 @@ def score_relevant(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
 def setting_key(config: dict[str, Any], kind: Kind) -> str:
     """A key that the runs of one setting share, whatever files they read.
 
-    Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys.
+    Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys, and
+    so have runs with the user's own word vectors and with the package's, and biLMs that started from other weights.
     """
     part = _without(score_relevant(config, kind), ["task", "data", "seed"])  # it is that of the run
+    if own_words(config, kind) is not None:
+        part["words"] = {**part["words"], "path": "own"}
+    if kind == "language_model" and (start := config.get("task", {}).get("lm", {}).get("init")) is not None:
+        part["start"] = "own" if "/" in start else start
     reads_bilm = kind != "language_model" and config.get("elmo", {}).get("placement") != "none"
     has_own_weights = config.get("bilm", {}).get("path") is not None
     return short_digest([part, reads_bilm and has_own_weights])
+
+
+def own_words(config: dict[str, Any], kind: Kind) -> str | None:
+    """The user's file of word vectors that a run reads; None if it reads none."""
+    path: str | None = config.get("words", {}).get("path") if "words" in SECTIONS[kind] else None
+    return path
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
+from pathlib import Path
 from typing import Any
 
+from elmo_tasks.files import digest_files
 from elmo_tasks.places import SAMPLE
+from elmo_tasks.rows.settings import own_words
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
@@ -22,6 +25,12 @@ def digest_data(setting: Setting) -> tuple[str | None, str | None]:
     if setting.kind != "supervised":
         return _digest_text(json.dumps({name: setting.config[name] for name in ("task", "data", "seed")}))
     return _digest_data(root, json.dumps(task["files"]), json.dumps(task["reader"]))
+
+
+def digest_words(setting: Setting) -> str | None:
+    """Digest of the user's file of word vectors that a setting names; None where it names none, or none is there."""
+    path = own_words(setting.config, setting.kind)
+    return None if path is None or not Path(path).is_file() else _digest_file(path)
 
 
 def digest_bilm(setting: Setting) -> str | None:
@@ -49,6 +58,11 @@ def _reads_layers(setting: Setting) -> bool:
 def _text(bilm: dict[str, Any]) -> str:
     """The section ``bilm`` of a configuration as a cache key; warming a biLM up does not change its digest."""
     return json.dumps(bilm | {"state": "reset"})
+
+
+@functools.cache
+def _digest_file(path: str) -> str:
+    return digest_files([Path(path)])
 
 
 @functools.cache

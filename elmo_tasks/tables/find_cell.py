@@ -10,8 +10,9 @@ from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import data_digests, inputs
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.rows.schema import Row
+from elmo_tasks.rows.settings import own_words
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.digests import digest_bilm, digest_data
+from elmo_tasks.tables.digests import digest_bilm, digest_data, digest_words
 from elmo_tasks.tables.paper import Value
 from elmo_tasks.tables.settings import Setting
 
@@ -29,7 +30,7 @@ def find_cell(
     """The rows of a setting that have a score on ``split``, one for each seed.
 
     Rows of different data files, word vectors or biLM weights are never averaged, even under the same names. The files
-    that ``data.root`` and ``bilm.path`` name decide which rows count; without them, the newest row does.
+    that ``data.root``, ``words.path`` and ``bilm.path`` name decide which rows count; without them, it is the newest.
 
     Args:
         rows: all rows that were read.
@@ -45,7 +46,8 @@ def find_cell(
     """
     candidates = _candidates(rows, setting, split, seeds, ensemble)
     current = [row for row in candidates if not ensemble or _averages_current(row, rows)]
-    kept = _newest_of_same_inputs(current, split, digest_data(setting), bilm or digest_bilm(setting))
+    wanted = (*digest_data(setting), digest_words(setting))
+    kept = _newest_of_same_inputs(current, split, wanted, bilm or digest_bilm(setting))
     chosen = {row.seed or 0: row for row in kept}
     if len({row.metric.name for row in chosen.values()}) > 1:
         found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in chosen.values())
@@ -70,12 +72,19 @@ def find_cell(
 
 def _candidates(rows: Rows, setting: Setting, split: Split, seeds: tuple[int, ...], ensemble: bool) -> list[Row]:
     """The rows of a setting with a score on ``split`` and a wanted seed, or the wanted members; the newest last."""
-    scored = [row for row in rows.by_setting.get(setting.key, ()) if split in row.scores]
+    scored = [row for row in rows.by_setting.get(setting.key, ()) if split in row.scores and _reads_words(row, setting)]
     if ensemble:
         found = [row for row in scored if row.ensemble is not None and row.ensemble.seeds == tuple(sorted(seeds))]
     else:
         found = [row for row in scored if row.ensemble is None and row.seed in seeds]
     return sorted(found, key=moment)
+
+
+def _reads_words(row: Row, setting: Setting) -> bool:
+    """Whether a row is of the user's file of word vectors that a setting names, or of a copy of it."""
+    if own_words(row.config, row.kind) == own_words(setting.config, setting.kind):
+        return True
+    return row.data.word_vectors is not None and row.data.word_vectors == digest_words(setting)
 
 
 def _averages_current(ensemble: Row, rows: Rows) -> bool:
@@ -86,10 +95,14 @@ def _averages_current(ensemble: Row, rows: Rows) -> bool:
 
 
 def _newest_of_same_inputs(
-    candidates: list[Row], split: Split, data: tuple[str | None, str | None], bilm: str | None
+    candidates: list[Row], split: Split, wanted: tuple[str | None, ...], bilm: str | None
 ) -> list[Row]:
-    """The rows of the files at hand, of whose digests None is any; of those, the ones that read what the newest did."""
-    kept = [row for row in candidates if _fits(data, data_digests(row, split)) and bilm in (None, inputs(row).bilm)]
+    """The rows of the files at hand (data, test data, word vectors and the biLM's), of whose digests None is any.
+
+    Of those, the ones that read what the newest did.
+    """
+    read = [(row, (*data_digests(row, split), row.data.word_vectors)) for row in candidates]
+    kept = [row for row, digests in read if _fits(wanted, digests) and bilm in (None, inputs(row).bilm)]
     return [row for row in kept if _read_the_same(row, kept[-1], split)]
 
 

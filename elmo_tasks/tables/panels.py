@@ -9,7 +9,7 @@ from typing import Any
 from elmo_tasks.render.series import Curve, Panel, Point, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.rows.grouping import Group, inputs
+from elmo_tasks.rows.grouping import Group, inputs, words_read
 from elmo_tasks.rows.grouping import groups as find_groups
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.rows.settings import differing, short_digest
@@ -43,9 +43,10 @@ def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
 
 def comparable_key(group: Group, axis: str = "") -> str:
     """A key that runs share if they can be compared: they differ in nothing but ELMo, the biLM and the axis."""
-    rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key != axis}
-    read = inputs(group.first)
-    return short_digest([group.first.task, rest, read.data, read.word_vectors, group.first.metric.name])
+    aside = (axis, "words.path")  # the content of the file counts
+    rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key not in aside}
+    row = group.first
+    return short_digest([row.task, rest, row.data.digest, words_read(row), row.metric.name])
 
 
 def trained_groups(rows: Rows) -> list[Group]:

@@ -40,7 +40,7 @@ class Job:
         kind = "e" if self.ensemble else "s"
         config = self.setting.config
         seeds = "-".join(map(str, self.seeds))
-        return f"{config['task']['name']}-{slug(config)}-{kind}{seeds}-setting-{self.setting.key}"
+        return f"{config['task']['name']}-{slug(config)}-{kind}{seeds}-setting-{self.setting.run_key}"
 
     def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
         """The arguments of ``run.py``, with further overrides that change no score, and those of a Hydra launcher."""
@@ -72,16 +72,16 @@ def plan(cells: Iterable[Cell], rows: Rows, store: Path, *, one_job_per_setting:
         else:
             wanted = dict.fromkeys(() if cell.ensemble else due(cell), False)
         for seed, force in wanted.items():
-            before = runs.get((cell.setting.key, seed))
+            before = runs.get((cell.setting.run_key, seed))
             test = (cell.split == "test" and not cell.ensemble) or (before is not None and before.test)
             force = force or (before is not None and before.force)
-            runs[cell.setting.key, seed] = Job(cell.setting, (seed,), test=test, force=force)
+            runs[cell.setting.run_key, seed] = Job(cell.setting, (seed,), test=test, force=force)
     ensembles: dict[tuple[str, tuple[int, ...]], Job] = {}
     for cell in cells:
         if cell.ensemble and due(cell):
-            before = ensembles.get((cell.setting.key, cell.seeds))
+            before = ensembles.get((cell.setting.run_key, cell.seeds))
             test = cell.split == "test" or (before is not None and before.test)
-            ensembles[cell.setting.key, cell.seeds] = Job(cell.setting, cell.seeds, ensemble=True, test=test)
+            ensembles[cell.setting.run_key, cell.seeds] = Job(cell.setting, cell.seeds, ensemble=True, test=test)
     return [*(_joined(runs.values()) if one_job_per_setting else runs.values()), *ensembles.values()]
 
 
@@ -112,7 +112,7 @@ def _joined(jobs: Iterable[Job]) -> list[Job]:
     """Jobs that differ in their seed as one."""
     groups: dict[tuple[str, bool, bool], list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.setting.key, job.test, job.force), []).append(job)
+        groups.setdefault((job.setting.run_key, job.test, job.force), []).append(job)
     return [
         Job(same[0].setting, tuple(sorted(seed for job in same for seed in job.seeds)), test=test, force=force)
         for (_, test, force), same in groups.items()

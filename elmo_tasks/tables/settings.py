@@ -16,7 +16,7 @@ from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import differing, flat, score_relevant, setting_key
+from elmo_tasks.rows.settings import differing, flat, score_relevant, setting_key, short_digest
 
 NO_ROOT = "DIR"
 """Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
@@ -42,6 +42,20 @@ class Setting:
     def trains(self) -> bool:
         """Whether there is a model to train."""
         return self.kind != "sense_probe"
+
+    @property
+    def run_key(self) -> str:
+        """As :attr:`key`, and another one for files of other names: what they hold is not known here."""
+        found = {key: value for key, value in flat(self.config).items() if f"{key}.".startswith(_FILES)}
+        if self.config["elmo"]["placement"] == "none":
+            found.pop("bilm.path")
+        return short_digest([self.key, found])
+
+
+_FILES = tuple(
+    f"{key}." for key in ("data.root", "task.files", "task.hub", "task.data", "task.lm", "words.path", "bilm.path")
+)
+"""Where a configuration names what a run reads."""
 
 
 @functools.cache

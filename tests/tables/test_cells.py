@@ -10,8 +10,10 @@ import pytest
 from elmo_tasks.assembly import build_bilm, build_sense_data
 from elmo_tasks.assembly.data import build_text
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import digest_files
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.rows.schema import FailedRow
+from elmo_tasks.tables import digests
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import setting
@@ -132,6 +134,23 @@ def test_the_weights_that_are_there_decide_which_rows_count(tmp_path: Path, writ
     write(NER, named, seed=1, dev=80.0, bilm={"digest": tiny_bilm.digest})
     assert cell(tmp_path, NER, named, n=1).values == {1: 80.0}
     assert cell(tmp_path, NER, n=1).values == {}  # that is the bundled one
+
+
+def test_the_word_vectors_that_are_there_decide_which_rows_count_wherever_they_were(tmp_path: Path, write: Any) -> None:
+    here, gone = tmp_path / "here.txt", tmp_path / "gone.txt"
+    here.write_text("the 1 2\n")
+    own = {"word_vectors": digest_files([here])}
+    write(NER, f"words.path={gone}", seed=1, dev=80.0, data=own)
+    write(NER, f"words.path={here}", seed=2, dev=82.0, data=own)
+    write(NER, f"words.path={gone}", seed=2, dev=10.0, data={"word_vectors": "0" * 16})
+    found = cell(tmp_path, NER, f"words.path={here}", n=2)
+    assert (found.values, found.marks) == ({1: 80.0, 2: 82.0}, ())
+    assert cell(tmp_path, NER, f"words.path={gone}", n=2).values == {2: 10.0}  # nothing there: the newest of that path
+    assert cell(tmp_path, NER, n=2).values == {}  # those of the package
+    here.write_text("the 1 3\n")
+    digests._digest_file.cache_clear()
+    found = cell(tmp_path, NER, f"words.path={here}", n=2)
+    assert (found.values, found.marks) == ({}, ("f",))
 
 
 def test_a_precision_is_part_of_the_weights_that_are_there(tmp_path: Path, write: Any, tiny_bilm: Any) -> None:

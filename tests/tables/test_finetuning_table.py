@@ -81,6 +81,11 @@ def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
     assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
 
 
+def test_a_bilm_that_was_trained_from_nothing_is_not_fine_tuned(tmp_path: Path, write: Any) -> None:
+    write(*LM[:2], tuned=(None, 900.0, "runs/other/bilm", "other"))
+    assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["missing; paper 103.2", "missing; paper 46.3"]
+
+
 def test_no_number_is_invented_where_there_is_no_row(tmp_path: Path) -> None:
     paper = ["missing; paper 103.2", "missing; paper 46.3"]
     assert evaluated(tmp_path).section.grid.lines == [["NER", *paper, "missing", "missing", "missing"]]

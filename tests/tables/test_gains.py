@@ -85,6 +85,15 @@ def test_of_other_weights_or_data_files_the_newest_rows_count(
     assert grid.notes == ["ner: rows of other data files, vectors or weights are left out"]
 
 
+def test_runs_with_copies_of_one_file_of_word_vectors_are_compared_and_averaged(tmp_path: Path, write: Any) -> None:
+    for seed, name in ((1, "a.txt"), (2, "b.txt"), (3, "a.txt")):
+        write(NER, NONE, "words.path=c.txt", seed=seed, dev=70.0 + seed, data={"word_vectors": digest("v")})
+        write(NER, f"words.path={name}", seed=seed, dev=75.0 + 2 * seed, data={"word_vectors": digest("v")})
+    (line,) = evaluate_gains(read_rows([tmp_path / "rows"])).grid.lines
+    shown = dict(zip(HEADER, line, strict=True))
+    assert (shown["seeds"], shown["gain"]) == ("3", "+7.00")
+
+
 def test_the_bundled_bilm_counts_before_one_of_the_user_s_under_its_name(tmp_path: Path, write: Any) -> None:
     for seed in (1, 2, 3):
         write(NER, NONE, seed=seed, dev=70.0 + seed)

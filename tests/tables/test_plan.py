@@ -112,6 +112,20 @@ def test_a_run_that_two_tables_need_is_one_command_and_opens_the_test_set_if_one
         assert [command.partition("data.root=DIR ")[2] for command in found] == expected
 
 
+def test_settings_that_differ_in_the_names_of_files_alone_are_all_asked_for(
+    tmp_path: Path, capsys: Any, tiny_bilm: Any
+) -> None:
+    names = [f"bilm.path={tmp_path / name}" for name in ("a", "b")]
+    for name in ("a", "b"):
+        tiny_bilm.save(tmp_path / name)
+    lines = tuple(Line(name, (NER, f"task.files.train={name}")) for name in ("x", "y"))
+    table = Table("Files", lines, tuple(Column(name, (name,)) for name in names), seeds=1)
+    found = commands(tmp_path, table, more=("-j", "2"), capsys=capsys)
+    asked = [(line, name) for line in ("train=x", "train=y") for name in names]
+    assert [any(line in command and f"{name} " in command for command in found) for line, name in asked] == [True] * 4
+    assert len(found) == 4
+
+
 def test_rows_go_where_they_are_read(tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "other rows"
     found = commands(tmp_path, TEST, more=(f"rows={folder}",), capsys=capsys)

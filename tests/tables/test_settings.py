@@ -63,6 +63,7 @@ def test_a_default_that_is_written_out_makes_no_other_run() -> None:
         ("bilm.precision=bfloat16",),
         ("bilm.store.dtype=float32",),
         ("words=random",),
+        ("words.path=file",),
         ("trainer.max_epochs=3",),
         ("trainer.max_steps=3",),
         ("trainer.precision=bf16-mixed",),
@@ -93,6 +94,25 @@ def test_whatever_can_change_a_score_is_another_setting(other: tuple[str, ...]) 
 )
 def test_what_cannot_change_a_score_is_the_same_setting(other: tuple[str, ...]) -> None:
     assert setting((*NER, *other)).key == setting(NER).key
+
+
+def test_own_word_vectors_are_one_setting_wherever_they_are() -> None:
+    assert setting((*NER, "words.path=a")).key == setting((*NER, "words.path=b/a")).key
+
+
+def test_a_bilm_that_started_from_other_weights_is_another_setting() -> None:
+    lm = ("task=lm", "data=local", "task.lm.text=ner")
+    starts = ((), ("task.lm.init=mini",), ("task.lm.init=small",), ("task.lm.init=runs/lm",))
+    assert len({setting((*lm, *start)).key for start in starts}) == len(starts)
+    assert setting((*lm, "task.lm.init=runs/lm")).key == setting((*lm, "task.lm.init=/elsewhere/lm")).key
+
+
+def test_files_of_other_names_are_other_runs() -> None:
+    others = ("data.root=X", "task.files.train=a", "bilm.path=a", "bilm.path=b", "words.path=a", "words.path=b")
+    keys = [setting((*NER, *other)).run_key for other in ((), *((one,) for one in others))]
+    assert len({*keys}) == len(keys)
+    none = (*NER, "elmo.placement=none")
+    assert setting((*none, "bilm.path=a", "seed=2")).run_key == setting(none).run_key
 
 
 def test_a_baseline_does_not_depend_on_elmo_and_the_bilm() -> None:

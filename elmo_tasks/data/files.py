@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import IO, Any
 from elmo_tasks.errors import UserError
 
 _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_COMPRESSED = re.compile(rb"\x1f\x8b|\xfd7zXZ\x00|BZh[1-9]1AY&SY|PK\x03\x04")  # first bytes: gzip, xz, bzip2, zip
 _CHUNK_BYTES = 1 << 16
 _MAX_RATIO = 100  # of a compressed file's contents to its size; text has 3 to 10
 _RATIO_FROM = 100_000_000  # bytes that any compressed file may have
@@ -78,7 +80,11 @@ def _open(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read (it is not a regular file)")
     opener = _OPENERS.get(path.suffix)
     if opener is None:
-        return path.open("rb")
+        file = path.open("rb")
+        if _COMPRESSED.match(file.peek(10)):
+            file.close()
+            raise UserError(f"{path}: compressed; expected text, or a name that ends in {', '.join(_OPENERS)}")
+        return file
     return io.BufferedReader(_Bounded(opener(path, "rb"), path), _CHUNK_BYTES)
 
 

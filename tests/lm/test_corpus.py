@@ -40,6 +40,12 @@ def test_sentences_are_read_whatever_the_compression(tmp_path, suffix):
     assert list(read_sentences(write(tmp_path, suffix, TEXT.encode()))) == SENTENCES
 
 
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+def test_a_compressed_text_without_its_ending_is_named(tmp_path, suffix):
+    path = write(tmp_path, suffix, TEXT.encode()).rename(tmp_path / "text")
+    assert refusal(path) == f"{path}: compressed; expected text, or a name that ends in .xz, .gz, .bz2"
+
+
 def test_words_are_composed_and_keep_compatibility_characters(tmp_path):
     text = ["naïve", "한국", "ﬁne", "m²"]
     path = write(tmp_path, "", " ".join(text[:2] + list(map(decomposed, text))).encode())

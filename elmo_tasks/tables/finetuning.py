@@ -11,6 +11,7 @@ from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import FineTuning, Line
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
+from elmo_tasks.tables.settings import override
 from elmo_tasks.tables.significance import Comparison
 from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, missing_text, paper_text
 
@@ -49,7 +50,7 @@ def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds
     if tuned is None or tuned.language_model is None:
         return None
     exported = tuned.language_model.exported
-    overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", f"bilm.path={exported.folder}")
+    overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", override("bilm.path", exported.folder))
     return selection.find((*line.overrides, *overrides), split="dev", seeds=seeds, bilm=exported.digest)
 
 

@@ -13,7 +13,7 @@ from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options
 from elmo_tasks.tables.declared_keys import key_of_override
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import check_launcher, setting
+from elmo_tasks.tables.settings import check_launcher, override, setting
 
 COMMITTED = EXPERIMENTS / "rows"
 
@@ -176,7 +176,7 @@ def _refuse_missing(folders: Sequence[Path]) -> None:
 
 def _extra(overrides: tuple[str, ...], config: dict[str, Any], last: Path, name: str) -> tuple[str, ...]:
     """What all runs get beside their settings: where their rows go, and a tag by which W&B can show a table's runs."""
-    extra = [] if last == Path(config["results"]["dir"]) else [f"results.dir={last}"]
+    extra = [] if last == Path(config["results"]["dir"]) else [override("results.dir", str(last))]
     if config["logger"]["name"] == "wandb" and not any(text.startswith("logger.tags=") for text in overrides):
         extra.append(f"logger.tags=[{name}]")
     return tuple(extra)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from elmo_tasks.configuration.hydra_errors import hydra_sentence
@@ -75,6 +77,17 @@ def setting(overrides: tuple[str, ...]) -> Setting:
         raise UserError(f"{' '.join(overrides)}: {hydra_sentence(error)}") from error
     kind: Kind = config["task"]["kind"]
     return Setting(with_root, config, kind, setting_key(config, kind))
+
+
+def override(key: str, value: str) -> str:
+    """``KEY=VALUE`` such that Hydra reads the value as this very text, whatever characters are in it."""
+    try:
+        if OverridesParser.create().parse_override(f"{key}={value}").value() == value:
+            return f"{key}={value}"
+    except HydraException:
+        pass
+    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
+    return f"{key}='{escaped}'"
 
 
 def check_launcher(overrides: tuple[str, ...]) -> None:

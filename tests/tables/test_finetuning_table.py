@@ -81,6 +81,11 @@ def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
     assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
 
 
+def test_the_folder_of_a_fine_tuned_bilm_may_have_any_name(tmp_path: Path, write: Any) -> None:
+    write(*LM, tuned=(120.5, 60.0, "my runs, second/bilm", "tuned"))
+    assert evaluated(tmp_path).section.grid.lines[0][2:] == ["60.0; paper 46.3", "missing", "missing", "missing"]
+
+
 def test_a_bilm_that_was_trained_from_nothing_is_not_fine_tuned(tmp_path: Path, write: Any) -> None:
     write(*LM[:2], tuned=(None, 900.0, "runs/other/bilm", "other"))
     assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["missing; paper 103.2", "missing; paper 46.3"]

@@ -2,6 +2,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -124,6 +125,12 @@ def test_settings_that_differ_in_the_names_of_files_alone_are_all_asked_for(
     asked = [(line, name) for line in ("train=x", "train=y") for name in names]
     assert [any(line in command and f"{name} " in command for command in found) for line, name in asked] == [True] * 4
     assert len(found) == 4
+
+
+def test_rows_go_into_a_folder_of_any_name(tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "결과 (1)"
+    (found,) = commands(tmp_path, TEST, more=(f"rows={folder}",), capsys=capsys)
+    assert shlex.split(found)[-1] == f"results.dir='{folder}'"
 
 
 def test_rows_go_where_they_are_read(tmp_path: Path, capsys: Any) -> None:

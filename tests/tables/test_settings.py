@@ -9,7 +9,7 @@ from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.rows.grouping import groups
 from elmo_tasks.rows.io import read_row
 from elmo_tasks.rows.settings import setting_key
-from elmo_tasks.tables.settings import other_keys, setting
+from elmo_tasks.tables.settings import other_keys, override, setting
 
 REPO = Path(__file__).parents[2]
 NER = ("task=ner", "data=local")
@@ -147,6 +147,14 @@ def test_other_keys_are_those_that_neither_the_task_nor_its_bilm_sets(
 ) -> None:
     (group,) = groups([read_row(write(*NER, *overrides))])
     assert other_keys(group) == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["rows", "a b/c", "결과/rows", "rows(1)", "a, b", "it's\\'", "x=1", "[a]", "1", "a\\", "\\'"]
+)
+def test_any_name_of_a_folder_is_an_override(value: str) -> None:
+    assert setting(("task=ner", override("results.dir", value))).config["results"]["dir"] == value
+    assert override("results.dir", "outputs/rows") == "results.dir=outputs/rows"
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,26 @@ def write(
             raise UserError(f"--figures: {sections[0].grid.title}: no figure is declared, or there is no row to draw")
         files |= {given.figures / file: content for file, content in drawings.items()}
     if given.into:
-        document = given.into.read_text("utf-8")
-        files[given.into] = renew(document, markdown_document(sections), block).encode("utf-8")
+        files[given.into] = _renewed(given.into, markdown_document(sections), block).encode("utf-8")
     for path, content in files.items():
         write_bytes(path, content, remedy=ELSEWHERE)
         print(path)
     if given.wandb:
         print(log_files(all_files(sections, rows, title), given.wandb, name=name, n_runs=len(rows.finished)))
+
+
+def _renewed(path: Path, text: str, block: str) -> str:
+    """What :func:`renew` makes of a document.
+
+    Raises:
+        UserError: naming the document, if it has no such markers or is not in UTF-8.
+    """
+    try:
+        return renew(path.read_text("utf-8"), text, block)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not a text in UTF-8 ({error.reason} at byte {error.start:,})") from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
 
 
 def renew_file(path: Path, text: str, block: str) -> None:
@@ -72,7 +85,7 @@ def renew_file(path: Path, text: str, block: str) -> None:
     Raises:
         UserError: if the document has no such markers, or cannot be written.
     """
-    write_text(path, renew(path.read_text("utf-8"), text, block), ELSEWHERE)
+    write_text(path, _renewed(path, text, block), ELSEWHERE)
 
 
 def show(sections: Sequence[Section]) -> None:

@@ -63,6 +63,24 @@ def test_everything_is_written_where_it_was_asked_for(
     assert (out / "figures" / "training-curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"no markers", "the document has no <!-- results: begin --> ... <!-- results: end --> to put the tables in"),
+        (f"caf\xe9{BEGIN}{END}".encode("latin-1"), "not a text in UTF-8 (invalid continuation byte at byte 3)"),
+    ],
+)
+def test_a_document_that_cannot_be_renewed_is_named_and_stays(
+    make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    folder, document = write_rows(make_row(1, 80.0)), tmp_path / "README.md"
+    document.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        report(folder, "--into", document)
+    assert str(error.value) == f"{document}: {sentence}"
+    assert document.read_bytes() == content
+
+
 @pytest.mark.parametrize("arguments", [["--html", "file/x.html"], ["--into", "README.md"], ["--figures", "file"]])
 def test_what_cannot_be_written_is_named_and_nothing_is_left(
     make_row: MakeRow, write_rows: WriteRows, tmp_path: Path, arguments: list[str]

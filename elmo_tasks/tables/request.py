@@ -141,9 +141,11 @@ def _sort_words(texts: Sequence[str]) -> _Words:
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"{text}: expected KEY=VALUE; see --help")
-        if key in ("seed", "test", "ensemble", "force", "results.dir", "task"):
-            raise UserError(f"{text}: a table sets {key} itself; see --help for seeds=, rows= and tasks=")
+        if (name := key_of_override(text)) in ("seed", "test", "ensemble", "force", "results.dir", "task"):
+            raise UserError(f"{text}: a table sets {name} itself; see --help for seeds=, rows= and tasks=")
         if key in ("rows", "seeds", "tasks"):
+            if key in own:
+                raise UserError(f"{key}={own[key]} and {text}: {key} is set twice")
             own[key] = value
         elif key.startswith(("hydra/", "hydra.")):
             launcher.append(text)

@@ -86,9 +86,9 @@ def perplexities(rows: Rows) -> Section:
         words = [f"{text.vocabulary:,}", f"{text.unknown:.1%}"]
         epochs = "-" if row.training is None else str(row.training.epochs)
         shown = [row.config["bilm"]["name"], row.data.name, text.text, row.scale, describe.items(row), epochs, *words]
-        lines.append(
-            [*shown, str(row.seed), *start, *(f"{row.scores['dev'][name]:.1f}" for name in row.metric.reported)]
-        )
+        dev = row.scores["dev"]
+        after = [f"{dev[name]:.1f}" if name in dev else "-" for name in (row.metric.name, "forward", "backward")]
+        lines.append([*shown, str(row.seed), *start, *after])
     header = ["biLM", "data", "text", "scale", "an epoch", "epochs", "words", "unknown", "seed"]
     header += ["from", "before", "after", "forward", "backward"]
     title = "Language models: perplexity on held-out text, before and after training"

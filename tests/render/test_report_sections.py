@@ -159,5 +159,7 @@ def test_trainings_of_bilms_have_a_table_of_their_own(
         ["mini", *about, "2", "-", "-", "50.0", "49.0", "51.0"],
     ]
     assert PARTS["perplexities"](collect(make_row(1, 80.0))).grid.header == []
+    alone = make_lm_row(1, 120.25, 40.0, {"metric.reported": ["perplexity"], "scores.dev": {"perplexity": 40.0}})
+    assert lines("perplexities", collect(alone))[0][-3:] == ["40.0", "-", "-"]
     continued = make_lm_row(1, 120.25, 40.0, {"language_model.before": None})  # dev was scored in part
     assert lines("perplexities", collect(continued))[0][9:11] == ["mini", "-"]

@@ -32,16 +32,19 @@ def results_by_seed(baseline: Cell, elmo: Cell) -> dict[int, SeedResult]:
         before, after = baseline.rows[seed], elmo.rows[seed]
         if before.curve and after.curve:
             best = best_point(before)
-            name = before.metric.name
-            passed = next((point for point in after.curve if point.dev[name] > best.dev[name]), None)
+            name, sign = before.metric.name, _direction(before)
+            passed = next((p for p in after.curve if sign * p.dev[name] > sign * best.dev[name]), None)
             found[seed] = SeedResult(best, passed)
     return dict(sorted(found.items()))
 
 
 def best_point(row: Row) -> CurvePoint:
     """The best dev scoring of a run; the first of equal ones."""
-    direction = 1 if row.metric.higher_is_better else -1
-    return max(row.curve, key=lambda point: direction * point.dev[row.metric.name])
+    return max(row.curve, key=lambda point: _direction(row) * point.dev[row.metric.name])
+
+
+def _direction(row: Row) -> int:
+    return 1 if row.metric.higher_is_better else -1
 
 
 def evaluate_epochs(declared: EpochsToPass, selection: Selection) -> EvaluatedTable:
@@ -66,11 +69,12 @@ def _texts(declared: EpochsToPass, line: Line, by_seed: Mapping[int, SeedResult]
     numbers = [
         ("epoch_of_best_dev_without_elmo", [float(result.best.epoch) for result in runs], ""),
         ("epoch_at_which_elmo_passes_it", [float(point.epoch) for _, point in passed], ""),
-        ("saving_in_updates_percent", [100 * (1 - point.step / best.step) for best, point in passed], " %"),
+        ("saving_in_updates_percent", [100 * (1 - p.step / best.step) for best, p in passed if best.step], " %"),
     ]
     texts = []
     for key, values, unit in numbers:
         paper = paper_value(declared.paper, line, key)
-        text = f"{mean_text(values, 1)}{unit}" if values else "missing" if not runs else "never"
+        none = "missing" if not runs else "-" if passed else "never"
+        text = f"{mean_text(values, 1)}{unit}" if values else none
         texts.append(text + (f"; paper {paper}{unit}" if paper else ""))
     return [*texts, f"{len(passed)} of {len(runs)} passed" if runs else "0"]

@@ -19,7 +19,7 @@ MARKS = {"hatched": " //", "": "", "speckled": " ::"}
 
 def evaluate_weights(weights: Weights, selection: Selection) -> EvaluatedTable:
     """Cells, table and numbers of what the mixes learned."""
-    cells, lines, mixes = [], [], list[LayerWeights]()
+    cells, found_lines, mixes = [], list[tuple[list[str], str]](), list[LayerWeights]()
     for line in selection.shown(weights.lines):
         cell = selection.find(line.overrides, split="dev", seeds=weights.seeds)
         cells.append(cell)
@@ -27,12 +27,12 @@ def evaluate_weights(weights: Weights, selection: Selection) -> EvaluatedTable:
         marks = marks_text(cell)
         for mix in found:
             marked = [f"{weight:.3f}{MARKS[hatching(weight)]}" for weight in mix.s]
-            lines.append([mix.name, mix.place, f"{mix.n}{marks}", *marked, f"{mix.gamma:.3f}"])
+            found_lines.append(([mix.name, mix.place, f"{mix.n}{marks}", *marked], f"{mix.gamma:.3f}"))
         if not found:
-            lines.append([line.label, "missing", f"0{marks}"])
+            found_lines.append(([line.label, "missing", f"0{marks}"], ""))
     n_layers = max((len(mix.s) for mix in mixes), default=3)
     header = ["", "place", "seeds", *(f"layer {k}" for k in range(n_layers)), "gamma"]
-    lines = [line + [""] * (len(header) - len(line)) for line in lines]
+    lines = [[*texts, *[""] * (len(header) - 1 - len(texts)), gamma] for texts, gamma in found_lines]
     first = [f"// hatched: below {LOW:.4g}; :: speckled: above {HIGH:.4g}"]
     grid = make_grid(selection, weights, cells, header, lines, first=first)
     return EvaluatedTable(cells, Section(grid, mixes=tuple(mixes)))

@@ -1,4 +1,5 @@
 import importlib
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -251,6 +252,22 @@ def test_a_race_ends_where_elmo_is_above_the_baseline_s_best(tmp_path: Path, wri
     assert means == pytest.approx([(60 + 76 + 40) / 3, (70 + 60 + 41) / 3, (71 + 60 + 42) / 3])
 
 
+def test_in_a_race_the_better_score_may_be_the_lower_one(tmp_path: Path, write: Any) -> None:
+    loss = {"metric": {"higher_is_better": False}}
+    write(NER, NONE, seed=1, curve=[50.0, 20.0, 30.0, 40.0], **loss)
+    write(NER, seed=1, curve=[60.0, 30.0, 10.0], **loss)
+    assert evaluated(tmp_path, EPOCHS).section.grid.lines == [["NER", "2.0", "3.0", "-50.0 %", "1 of 1 passed [a]"]]
+
+
+def test_a_baseline_that_was_best_before_its_first_update_saves_none(tmp_path: Path, write: Any) -> None:
+    path = write(NER, NONE, seed=1, curve=[50.0])
+    row = json.loads(path.read_text())
+    row["training"]["curve"][0] |= {"epoch": 0, "step": 0}
+    path.write_text(json.dumps(row))
+    write(NER, seed=1, curve=[60.0])
+    assert evaluated(tmp_path, EPOCHS).section.grid.lines == [["NER", "0.0", "1.0", "-", "1 of 1 passed [a]"]]
+
+
 @pytest.mark.parametrize("differing", [{"data": {"digest": "d2"}}, {"data": {"word_vectors": "b" * 16}}])
 def test_runs_on_other_data_or_word_vectors_are_in_no_race(tmp_path: Path, write: Any, differing: Any) -> None:
     for seed in (1, 2, 3):
@@ -304,6 +321,19 @@ def test_layer_weights_are_averaged_and_hatched_as_in_the_paper(tmp_path: Path, 
     assert found.section.mixes[0].s == pytest.approx((0.2, 0.7, 0.3))
     missing = evaluated(tmp_path, declared, Choice(("data=sample",)))
     assert missing.section.grid.lines == [["NER", "missing", "0", "", "", "", ""]]
+
+
+def test_gamma_stands_below_its_heading_where_bilms_have_other_numbers_of_layers(tmp_path: Path, write: Any) -> None:
+    deep = (NER, "bilm=small")
+    declared = Weights("w", (Line("mini", (NER,)), Line("deep", deep)), seeds=1)
+    write(NER, seed=1, elmo={"weights": {"input": {"s": [0.5, 0.5], "gamma": 1.5}}})
+    write(*deep, seed=1, elmo={"weights": {"input": {"s": [0.4, 0.4, 0.2], "gamma": 2.5}}})
+    grid = evaluated(tmp_path, declared).section.grid
+    assert grid.header[3:] == ["layer 0", "layer 1", "layer 2", "gamma"]
+    assert [line[3:] for line in grid.lines] == [
+        ["0.500", "0.500", "", "1.500"],
+        ["0.400", "0.400", "0.200 //", "2.500"],
+    ]
 
 
 def test_the_paper_s_differences_are_those_of_its_scores() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.data.files import read_content
+from elmo_tasks.data.text import has_half_characters
 from elmo_tasks.errors import UserError, quoted, shortened
 
 VERSION = "1.1"
@@ -120,10 +121,12 @@ class _Node:
         return [_Node(value, f"{node.where}[{k}]") for k, value in enumerate(node.value)]
 
     def text(self, key: str) -> str:
-        """A text that is not empty."""
+        """A text that is not empty and can be written as UTF-8."""
         node = self.field(key, str)
         if not node.value.strip():
             raise UserError(f"{self.where}: {key!r} is empty")
+        if has_half_characters(node.value):
+            raise UserError(f"{self.where}: half a character (a lone surrogate) in {key!r}")
         value: str = node.value
         return value
 

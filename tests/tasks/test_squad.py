@@ -171,6 +171,7 @@ BAD_SHAPES = [
     (QUESTION, None, r"qas\[0\]: expected an object, found None"),
     ((*QUESTION, "id"), GONE, r"qas\[0\]: no 'id'; found question, answers"),
     ((*QUESTION, "id"), 7, r"qas\[0\]: 'id' must be a text, found a whole number"),
+    ((*QUESTION, "id"), "\ud800", r"qas\[0\]: half a character \(a lone surrogate\) in 'id'"),
     ((*QUESTION, "id"), "", r"qas\[0\]: 'id' is empty"),
     ((*QUESTION, "question"), GONE, "question q7.*no 'question'"),
     ((*QUESTION, "question"), "", "question q7.*'question' is empty"),

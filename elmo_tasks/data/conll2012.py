@@ -99,10 +99,12 @@ def conll_files(path: Path) -> list[Path]:
     """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``.
 
     Raises:
-        UserError: if a folder has neither.
+        UserError: if there is nothing, or a folder has neither.
     """
     if path.is_file():
         return [path]
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
     files = files_below(path)
     for ending in ("gold_conll", "_conll"):
         chosen = [file for file in files if file.name.endswith(ending)]

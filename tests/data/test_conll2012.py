@@ -257,6 +257,11 @@ def test_an_error_names_the_file_within_the_folder(tree):
         list(read_documents(folder))
 
 
+def test_a_path_of_nothing_is_no_folder(tmp_path):
+    with pytest.raises(UserError, match=r"none\.conll: no such file or folder$"):
+        conll_files(tmp_path / "none.conll")
+
+
 @pytest.mark.parametrize("names", [[], ["a/one.conll", "a/conll", "two_conll.txt"]])
 def test_a_folder_without_conll_files_is_refused(tree, names):
     with pytest.raises(UserError, match=r"/tree: no file that ends in _conll below this folder"):

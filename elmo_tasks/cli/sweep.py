@@ -43,6 +43,7 @@ def show(cells: list[dict[str, Any]]) -> None:
     """Print a line for each cell, with the keys in which they differ."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     values = [dict(text.split("=", 1) for text in cell["overrides"] if "=" in text) for cell in cells]
     keys = differing(values)
@@ -51,12 +52,12 @@ def show(cells: list[dict[str, Any]]) -> None:
         table.add_column(key, overflow="fold", justify="right" if key == "dev" else "left")
     for cell, given in zip(cells, values, strict=True):
         result = "failed" if cell["score"] is None else f"{cell['score']:.2f}"
-        table.add_row(*(given.get(key, "") for key in keys), result)
+        table.add_row(*(Text(given.get(key, "")) for key in keys), result)
     console = Console()
     console.print(table)
     for cell in cells:
         if cell["error"] is not None:
-            console.print(f"{' '.join(cell['overrides'])}: {cell['error']}", soft_wrap=True, highlight=False)
+            console.print(Text(f"{' '.join(cell['overrides'])}: {cell['error']}"), soft_wrap=True)
 
 
 def differing(values: list[dict[str, str]]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from elmo_tasks.rows.parts import ElmoRecord
 from elmo_tasks.rows.schema import Row
@@ -16,12 +17,12 @@ def print_summary(row: Row, path: Path, note: str = "") -> None:
     """Print the main content of a finished row."""
     table = Table(show_header=False, min_width=60)
     for cells in _lines(row):
-        table.add_row(*cells)
+        table.add_row(*map(Text, cells))  # no markup: brackets are brackets
     console = Console()
-    console.print(row.run_id, style="italic", soft_wrap=True, highlight=False)
+    console.print(Text(row.run_id, style="italic"), soft_wrap=True)
     console.print(table)
     for kind, each in _files(row, path):
-        console.print(f"{kind}: {each}", soft_wrap=True, highlight=False)
+        console.print(Text(f"{kind}: {each}"), soft_wrap=True)
     if note:
         console.print(note, soft_wrap=True)
 

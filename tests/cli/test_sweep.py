@@ -23,6 +23,13 @@ def test_the_keys_that_differ_are_those_with_more_than_one_value() -> None:
     assert differing(cells) == ["seed", "test"]
 
 
+def test_brackets_in_a_value_or_an_error_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"number": 0, "overrides": ["packages=[mine]"], "score": None, "error": "data.root=[/x]: no such folder"}
+    show([failed, {"number": 1, "overrides": ["packages=[other]"], "score": 1.0, "error": None}])
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("[mine]", "[other]", "packages=[mine]: data.root=[/x]: no such folder"))
+
+
 def test_the_table_has_a_line_for_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
     show(
         [

@@ -20,3 +20,8 @@ def test_the_summary_tells_scores_the_mix_and_what_reading_left_out(supervised: 
         "biLM tokens": "5 computed, 6 read from the store",
         "seconds": "layers 1.0   fit 2.0   score 3.0",
     }
+
+
+def test_a_folder_with_brackets_is_printed_as_it_is(supervised: Any, capsys: Any) -> None:
+    print_summary(from_json(supervised, "a row"), Path("[old]/[/x]/rows/x.json"))
+    assert "row: [old]/[/x]/rows/x.json\n" in capsys.readouterr().out

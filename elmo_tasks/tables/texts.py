@@ -19,7 +19,7 @@ def make_table(measured: MeasuredTable, selection: Selection) -> Grid:
     table = measured.table
     header = ["", *(column.label for column in table.columns)]
     lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
-    last = [*_tests(measured), *_items(measured)]
+    last = [*_tests(measured), *_items(measured), *_other_data(measured)]
     return make_grid(selection, table, measured.cells.values(), header, lines, first=_splits(measured), last=last)
 
 
@@ -172,3 +172,16 @@ def _items(measured: MeasuredTable) -> list[str]:
             commits = ", ".join(sorted({str(row.commit)[:7] for row in rows}))
             notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{papers}; commits {commits}")
     return notes
+
+
+def _other_data(measured: MeasuredTable) -> list[str]:
+    """A sentence for each task whose rows are of different files of train and dev, in whatever cells of the table."""
+    digests: dict[str, set[str]] = {}
+    for cell in measured.cells.values():
+        if cell.data_digests is not None:
+            digests.setdefault(cell.setting.config["task"]["name"], set()).add(cell.data_digests[0])
+    return [
+        f"task={task}: not all rows are of the same data files, so that cells differ in more than their settings"
+        for task, found in digests.items()
+        if len(found) > 1
+    ]

@@ -231,6 +231,16 @@ def test_lines_along_an_axis_make_curves_that_break_where_rows_are_missing(tmp_p
     assert math.isnan(missing.sd)
 
 
+def test_cells_of_other_data_files_than_their_neighbours_are_named(tmp_path: Path, write: Any) -> None:
+    lines = tuple(Line(f"{x}", (NER, f"data.fraction={x}"), x=x, curve="NER") for x in (0.1, 1.0))
+    table = Table("t", lines, (ELMO,), axis="share", seeds=1)
+    write(NER, seed=1)
+    for name, expected in (("d1", False), ("d2", True)):
+        write(NER, "data.fraction=0.1", seed=1, data={"digest": name})
+        notes = evaluated(tmp_path, table).section.grid.notes
+        assert any(note.startswith("task=ner: not all rows are of the same data files") for note in notes) == expected
+
+
 EPOCHS = EpochsToPass("Epochs", (Line("NER", (NER,)),), baseline=BASELINE, elmo=ELMO, seeds=3)
 
 

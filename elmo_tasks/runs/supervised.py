@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytorch_lightning as pl
@@ -62,40 +63,51 @@ class SupervisedRun:
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
+        return self._train_and_score(folder) if finished is None else self._add_test_scores(folder, finished)
+
+    def _train_and_score(self, folder: RunFolder) -> Measured:
         watch = Stopwatch()
         with watch("layers"):
-            filled = self._read(folder, finished)
+            filled = self._read()
         model = build_model(self.cfg, self.data, self.elmo)
         parameters = model.n_trained  # before words of the test set are added
         module = build_module(self.cfg, model, distributed=self.processes.n > 1)
-        done = self._train(module, folder) if finished is None else self._restore(module, folder, finished)
+        done = self._train(module, folder)
         with watch("score"):
-            scores, files = self._score(module, folder, finished)
-        if finished is None:
-            write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
-        work = describe_work(self.cfg, module.metric, watch, done)
-        if finished is not None:  # seconds and layers stay those of the training, not of scoring alone
-            work["seconds"] = finished.seconds
+            scores, files = self._score(module, folder, finished=False)
+        write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
         return Measured(
-            **work,
+            **describe_work(self.cfg, module.metric, watch, done),
             data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
             scores=scores,
             files=files,
-            weights=sha256((folder.partial if finished is None else folder.final) / WEIGHTS),
+            weights=sha256(folder.partial / WEIGHTS),
             parameters=parameters,
             elmo=describe_elmo(self.cfg, mixes(module.mixes())),
-            layers=describe_layers(filled) if finished is None else finished.layers,
+            layers=describe_layers(filled),
         )
 
-    def _read(self, folder: RunFolder, finished: Row | None) -> Filled:
+    def _add_test_scores(self, folder: RunFolder, finished: Row) -> Row:
+        """The row of a finished run with the scores of its weights on the test set; all else stays."""
+        self._read()
+        self.data.fitted = read_fitted(self.data.reader, folder.final / FITTED)  # the words whose rows its weights have
+        module = build_module(self.cfg, build_model(self.cfg, self.data, self.elmo))
+        read_weights(module.model, folder.check_weights(finished))
+        module.to(choose_device(self.cfg))
+        scores, files = self._score(module, folder, finished=True)
+        return replace(
+            finished,
+            data=describe_data(self.cfg, self.data, self.inputs, with_test=True),
+            scores=finished.scores | scores,
+            files=finished.files | files,
+        )
+
+    def _read(self) -> Filled:
         """Read the data and compute the layers that the store lacks."""
         # Before any number is drawn, so that words without a vector get the same one with and without ELMo.
         pl.seed_everything(self.seed, workers=True, verbose=False)
         self.data.read()
-        filled = self.data.use_layers(build_store(self.cfg, self.encoder), self.splits)
-        if finished is not None:  # the words whose rows its weights have
-            self.data.fitted = read_fitted(self.data.reader, folder.final / FITTED)
-        return filled
+        return self.data.use_layers(build_store(self.cfg, self.encoder), self.splits)
 
     def _train(self, module: TaskModule, folder: RunFolder) -> Fit:
         trainer = self.cfg["trainer"]
@@ -108,26 +120,18 @@ class SupervisedRun:
         progress = [ShowProgress(title, max_steps=trainer["max_steps"])] if trainer["progress"] else []
         return fit(self.cfg, module, self.data, folder, budget, [*progress])
 
-    def _restore(self, module: TaskModule, folder: RunFolder, finished: Row) -> Fit:
-        """Load the weights of a finished run; return its training as its row has it."""
-        read_weights(module.model, folder.check_weights(finished))
-        module.to(choose_device(self.cfg))
-        assert finished.training is not None
-        return Fit(finished.training, finished.seconds.fit or 0.0, finished.device, finished.processes)
-
-    def _score(self, module: TaskModule, folder: RunFolder, finished: Row | None) -> Scored:
-        """Score dev (and test); to those of a finished run, add the scores of test."""
-        splits = self.splits[1:] if finished is None else self.splits[2:]
+    def _score(self, module: TaskModule, folder: RunFolder, *, finished: bool) -> Scored:
+        """Score dev (and test); of a finished run, test alone."""
+        splits = self.splits[2:] if finished else self.splits[1:]
         if "test" in splits:
             self.data.add_words("test", [module.model])
-        scores, files = score_splits(
+        return score_splits(
             splits,
             module.metric,
             folder,
-            finished is not None,
+            finished,
             lambda split: score(module.model, module.metric, self.data.batches(split)),
         )
-        return (scores, files) if finished is None else (finished.scores | scores, finished.files | files)
 
 
 def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunInputs, *, with_test: bool) -> parts.Data:

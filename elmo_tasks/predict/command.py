@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ def predict(arguments: list[str]) -> None:
     n_items = len(inputs) + n_skipped  # so far, those that could not be read
     if not inputs and not n_skipped:
         raise UserError(f"{given.text}: no item in it")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as input is read, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")
     for start in range(0, len(inputs), _AT_A_TIME):
         part = inputs[start : start + _AT_A_TIME]
         names, items = [one.name for one in part], [one.fields for one in part]

@@ -147,6 +147,14 @@ def test_standard_input_is_utf_8_as_files_are(finished: Finished, capsys, monkey
         main(["predict", str(finished("ner")), "--json"])
 
 
+def test_predictions_are_utf_8_whatever_the_locale(finished: Finished, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Łódź sings .\n"))
+    printed = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="latin-1"))
+    main(["predict", str(finished("ner")), "--json"])
+    assert json.loads(printed.getvalue())["tokens"] == ["Łódź", "sings", "."]
+
+
 def test_an_empty_file_is_an_error(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(SystemExit, match=r"empty\.txt: no item in it$"):

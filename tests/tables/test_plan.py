@@ -33,7 +33,8 @@ ENSEMBLE = Table("An ensemble", TABLE.lines, (Column("ensemble", ensemble=True),
 
 def commands(tmp_path: Path, *tables: Table, more: tuple[str, ...] = (), capsys: Any) -> list[str]:
     """What --missing prints."""
-    request = read_request([f"rows={tmp_path / 'rows'}", f"paths.outputs={tmp_path}", "--missing", *more])
+    rows = [] if any(word.startswith("rows=") for word in more) else [f"rows={tmp_path / 'rows'}"]
+    request = read_request([*rows, f"paths.outputs={tmp_path}", "--missing", *more])
     assert execute(tables, request) == 0
     printed = capsys.readouterr().out.splitlines()
     return [line.replace(f" paths.outputs={tmp_path}", "") for line in printed]

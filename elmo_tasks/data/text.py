@@ -52,7 +52,10 @@ def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | Non
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
                 if number == 1:
                     raw = _without_mark(path, raw, codec)
-                yield number, raw.decode(codec).rstrip("\r\n")
+                line = raw.decode(codec).rstrip("\r\n")
+                if number == 1 and "\r" in line:
+                    raise UserError(f"{path}:1: a carriage return within the line; expected lines ending in LF or CRLF")
+                yield number, line
     except UnicodeDecodeError as error:
         option = "" if encoding is None else "; set task.reader.encoding to the file's, such as latin-1"
         raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error

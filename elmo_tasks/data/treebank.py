@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmo_tasks.data.text import read_lines
@@ -23,7 +24,7 @@ def read_tagged_trees(path: Path, encoding: str | None = None) -> Iterator[tuple
         UserError: naming file and line of what is not a tree.
     """
     leaves: list[tuple[str, str]] = []
-    open_nodes: list[list[str]] = []  # the label, and the word of a leaf, of each bracket that is open
+    open_nodes: list[_Node] = []
     begin = number = 0
     for number, piece in _pieces(path, encoding):
         expected = _expected(piece, open_nodes)
@@ -31,15 +32,17 @@ def read_tagged_trees(path: Path, encoding: str | None = None) -> Iterator[tuple
             raise UserError(f"{path}:{number}: expected {expected}, found {quoted(piece)}")
         if piece == "(":
             begin = begin if open_nodes else number
-            open_nodes.append([])
+            if open_nodes:
+                open_nodes[-1].has_child = True
+            open_nodes.append(_Node())
         elif piece == ")":
             node = open_nodes.pop()
-            leaves += [(node[1], node[0])] if len(node) == 2 else []
+            leaves += [] if node.has_child else [(node.words[1], node.words[0])]
             if not open_nodes:
                 yield f"{path}:{begin}", leaves
                 leaves = []
         else:
-            open_nodes[-1].append(piece)
+            open_nodes[-1].words.append(piece)
     if open_nodes:
         raise UserError(f"{path}:{number}: the file ends within the tree that begins in line {begin}")
 
@@ -51,8 +54,23 @@ def _pieces(path: Path, encoding: str | None) -> Iterator[tuple[int, str]]:
             yield number, piece
 
 
-def _expected(piece: str, open_nodes: list[list[str]]) -> str | None:
+@dataclass
+class _Node:
+    """A bracket that is still open: its label, and the word if it is a leaf."""
+
+    words: list[str] = field(default_factory=list)
+    has_child: bool = False
+
+
+def _expected(piece: str, open_nodes: list[_Node]) -> str | None:
     """What should stand in place of a piece; None if it fits."""
     if not open_nodes:
         return None if piece == "(" else "'(' before a tree"
-    return "')' after a tag and its word" if len(open_nodes[-1]) == 2 and piece != ")" else None
+    node = open_nodes[-1]
+    if len(node.words) == 2 and piece != ")":
+        return "')' after a tag and its word"
+    if len(node.words) < 2 and not node.has_child and piece == ")":
+        return "a tag and its word, or subtrees, within brackets"
+    if node.has_child and piece not in "()":
+        return "'(' or ')' after a subtree"
+    return None

@@ -87,6 +87,14 @@ def test_utf_16_is_named(read, codec):
         read(mark + "EU I-ORG\n".encode(codec))
 
 
+def test_lines_that_end_in_cr_alone_are_named(read):
+    assert len(read("EU I-ORG\r\n\r\n")) == 1
+    with pytest.raises(
+        UserError, match=r"some\.conll:1: a carriage return within the line; expected lines ending in LF"
+    ):
+        read("EU I-ORG\rrejects O\r\r")
+
+
 def test_a_file_whose_first_column_is_numbers_is_no_column_file(read):
     for first in ("# newdoc id = w-1", "# newpar id = w-1-p1", "# newdoc", "# newpar "):
         with pytest.raises(UserError, match=r":1: CoNLL-U or CoNLL-X, whose first column has no words"):

@@ -61,6 +61,9 @@ def test_a_tree_is_placed_by_its_first_line(tmp_path):
         ("\n( (NN a b) )", r":2: expected '\)' after a tag and its word, found 'b'"),
         ("( (NN a (NN b)))", r":1: expected '\)' after a tag and its word, found '\('"),
         ("( (NN a) )\n)", r":2: expected '\(' before a tree, found '\)'"),
+        ("( (NP (DT the) dog) )", r":1: expected '\(' or '\)' after a subtree, found 'dog'"),
+        ("( (NP (DT the) (dog)) )", r":1: expected a tag and its word, or subtrees, within brackets, found '\)'"),
+        ("( )", r":1: expected a tag and its word, or subtrees, within brackets, found '\)'"),
         ("dog", r":1: expected '\(' before a tree, found 'dog'"),
     ],
 )

@@ -9,15 +9,15 @@ LAST_PART = 0.2
 
 
 def has_converged(
-    ended: Ended, *, best_epoch: int, best_step: int, max_epochs: int | None, max_steps: int | None
+    ended: Ended, *, best_epoch: int, max_epochs: int | None, best_step: int = 0, max_steps: int | None = None
 ) -> bool:
     """Whether a run ended because its dev score no longer rose, and its best epoch was not near the budget's end.
 
     Args:
         ended: what ended the run.
         best_epoch: the epoch of the best dev score.
-        best_step: how many updates had been made by then.
         max_epochs: the budget in epochs; None for no bound.
+        best_step: how many updates had been made by the best dev score.
         max_steps: the budget in updates; None for no bound.
     """
     spent = [best_epoch / max_epochs] if max_epochs else []

@@ -13,10 +13,13 @@ everything is written to ``runs/ID.partial``. If the process is killed, the earl
 
     runs/ID.partial             the same, and
             state.safetensors   the state from which training resumes
+
+A run that ``trainer.max_epochs`` ended keeps its state, so that one with a larger budget can go on from it.
 """
 
 from __future__ import annotations
 
+import glob
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +31,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import remove_temporary, sha256, write_json
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.schema import Row
+from elmo_tasks.training.budget import epochs_stand_alone
 from elmo_tasks.training.checkpoint import STATE
 
 WEIGHTS, CONFIG, RUN, FITTED = "model.safetensors", "config.json", "run.json", "fitted.json"
@@ -52,6 +56,20 @@ class RunFolder:
         self.lock = outputs / "runs" / f"{run_id}.lock"
         self.row = rows / f"{run_id}.json"
         self._replaced = outputs / "runs" / f"{run_id}.replaced"
+
+    def of(self, run_id: str) -> RunFolder:
+        """The files of another run."""
+        return RunFolder(self.final.parent.parent, self.rows, run_id)
+
+    def exists(self) -> bool:
+        """Whether there is anything of the run, finished or not."""
+        return any(path.exists() for path in (self.row, self.final, self.partial))
+
+    def has_namesakes(self) -> bool:
+        """Whether there are runs of the same task, model and seed with other settings."""
+        name = glob.escape(self.run_id.rpartition("-")[0])
+        found = [*self.rows.glob(f"{name}-*.json"), *self.final.parent.glob(f"{name}-*")]
+        return any(path not in (self.row, self.final, self.partial, self.lock) for path in found)
 
     @property
     def pending(self) -> bool:
@@ -87,7 +105,8 @@ class RunFolder:
             row = read_row(finished)
             assert isinstance(row, Row)
             self._publish_row(row, self.final)
-            (self.final / STATE).unlink(missing_ok=True)
+            if not can_go_on(row):
+                (self.final / STATE).unlink(missing_ok=True)
             finished.unlink()
             if not any(self.final.iterdir()):  # nothing was trained
                 self.final.rmdir()
@@ -130,6 +149,12 @@ class RunFolder:
     def _unpublished_row(self, folder: Path) -> Path:
         """The row of a run that has finished but has not been moved to its place yet."""
         return folder / self.row.name
+
+
+def can_go_on(row: Row) -> bool:
+    """Whether a larger ``trainer.max_epochs`` would have trained a finished run further from where it ended."""
+    ended = None if row.training is None else row.training.ended
+    return row.kind == "supervised" and ended == "max_epochs" and epochs_stand_alone(row.config)
 
 
 def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunInputs, fitted: FittedData) -> None:

@@ -26,6 +26,7 @@ from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.interface import Plannable, Run, build_run
+from elmo_tasks.runs.larger_budget import Extendable, use_smaller_budget
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
 from elmo_tasks.training.memory import keep_freed_memory
@@ -58,6 +59,8 @@ def run(config: DictConfig) -> float:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
             folder.settle()
+            if isinstance(this_run, Extendable) and not cfg["force"] and finished_row(folder.row) is None:
+                use_smaller_budget(this_run, folder)
         finished = finished_row(folder.row)
         if finished is not None and is_complete(cfg, this_run, finished):
             print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")

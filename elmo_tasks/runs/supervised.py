@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Scored, Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
-from elmo_tasks.training.budget import Budget
+from elmo_tasks.training.budget import Budget, epochs_stand_alone
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
 from elmo_tasks.training.progress import ShowProgress
@@ -60,6 +61,13 @@ class SupervisedRun:
     def plan(self, *, done: bool) -> Plan:
         """What the run will take; see :func:`elmo_tasks.planning.plan.make_plan`."""
         return make_plan(self.cfg, self.run_id, self.data, self.encoder, self.elmo, done)
+
+    def with_smaller_budgets(self) -> Iterator[tuple[str, int]]:
+        """See :class:`elmo_tasks.runs.larger_budget.Extendable`; several processes would have to wait for the first."""
+        if self.processes.n == 1 and epochs_stand_alone(self.cfg):
+            for n_epochs in range(self.n_epochs - 1, 0, -1):
+                trainer = {**self.cfg["trainer"], "max_epochs": n_epochs}
+                yield identify({**self.cfg, "trainer": trainer}, self.inputs), n_epochs
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""

@@ -36,3 +36,11 @@ def budget_note(trainer: dict[str, Any]) -> str:
         f"trainer.max_epochs={epochs} is not above trainer.patience={patience}: the run ends by its budget, not by "
         "patience, and its row will say that it had not converged"
     )
+
+
+def epochs_stand_alone(config: dict[str, Any]) -> bool:
+    """Whether an epoch of training is the same whatever ``trainer.max_epochs`` is.
+
+    Not so under the linear schedule. A run with a bound on updates does not count: this bound is its budget.
+    """
+    return bool(config["task"]["training"]["schedule"] != "linear" and config["trainer"]["max_steps"] < 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kills import Killed, killed
 from rows_as_json import load
 
 from elmo_tasks import lock
@@ -25,14 +26,6 @@ from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.training.state_file import TensorsAndJson
 
 SST = ("task=sst5", "elmo.placement=none", "trainer.max_epochs=1", "data.fraction=0.05")
-
-
-class Killed(BaseException):
-    """Nothing handles it, as nothing handles a kill."""
-
-
-def killed(*_: Any, **__: Any) -> None:
-    raise Killed
 
 
 def run_folder(tmp_path: Path) -> RunFolder:

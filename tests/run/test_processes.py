@@ -83,7 +83,7 @@ def test_two_processes_train_the_same_bilm_as_one_and_only_one_prints(tmp_path: 
     assert all((outputs / "errors.txt").read_text() == "" for outputs in (folder, tmp_path / "2"))
     assert two.count("perplexity") == one.count("perplexity") == 1
     assert two.count("\n") == one.count("\n")
-    assert not list((tmp_path / "2").glob(f"runs/*/{STATE}"))
+    assert not list((tmp_path / "2").glob(f"runs/*.partial/{STATE}"))
 
 
 KILLED_AT_THE_FIRST_STATE = """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from kills import Killed, kill_after
 from rich.progress import Progress
 from rows_as_json import load
 from safetensors import safe_open
@@ -35,24 +36,6 @@ LM = (
 )
 
 
-class Killed(BaseException):
-    """Nothing handles it, as nothing handles a kill."""
-
-
-def kill_after(monkeypatch: Any, n_saves: int, how: type[BaseException] = Killed) -> None:
-    """The process ends right after the state was written for the nth time."""
-    saves = []
-    real = TensorsAndJson.save_checkpoint
-
-    def save(self: Any, *arguments: Any, **options: Any) -> None:
-        real(self, *arguments, **options)
-        saves.append(1)
-        if len(saves) == n_saves:
-            raise how
-
-    monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
-
-
 def outcome(folder: Path) -> dict[str, Any]:
     """Scores, curve without times, and weights of the only run below a folder."""
     (row,) = load(folder / "rows", "finished")
@@ -76,7 +59,7 @@ def whole_and_killed(
         assert not list((outputs / "rows").glob("*.json"))
         assert list((outputs / "runs").glob(f"*/{STATE}"))
         train.run(again)
-        assert not list((outputs / "runs").glob(f"*/{STATE}"))
+        assert not list((outputs / "runs").glob(f"*.partial/{STATE}"))
         yield outcome(tmp_path / "whole"), outcome(outputs)
 
 
@@ -275,7 +258,7 @@ def test_a_finished_run_that_is_made_again_is_resumed_unless_its_state_is_damage
     (row,) = load(tmp_path / "outputs" / "rows", "finished")
     assert len(row["training"]["resumed_after"]) == 1
     killed_run(composed, monkeypatch, "force=true")
-    (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
+    (state,) = (tmp_path / "outputs" / "runs").glob(f"*.partial/{STATE}")
     cut(state)
     train.run(composed("force=true"))
     (row,) = load(tmp_path / "outputs" / "rows", "finished")

@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kills import Killed
 
 from elmo_tasks.runs import run as train
 from elmo_tasks.training.state_file import TensorsAndJson
 
 wandb = pytest.importorskip("wandb")
-
-
-class Killed(BaseException):
-    """Nothing handles it, as nothing handles a kill."""
 
 
 def records(path: Path) -> Iterator[Any]:

@@ -72,6 +72,11 @@ class RunFolder:
         return any(path not in (self.row, self.final, self.partial, self.lock) for path in found)
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether the run has finished, and a larger ``trainer.max_epochs`` would train it further."""
+        return (self.final / STATE).exists()
+
+    @property
     def pending(self) -> bool:
         """Whether a finished run has yet to be moved to its place, because its process was killed."""
         return self._unpublished_row(self.partial).exists() or self._unpublished_row(self.final).exists()
@@ -105,7 +110,7 @@ class RunFolder:
             row = read_row(finished)
             assert isinstance(row, Row)
             self._publish_row(row, self.final)
-            if not can_go_on(row):
+            if not ended_by_epochs(row):
                 (self.final / STATE).unlink(missing_ok=True)
             finished.unlink()
             if not any(self.final.iterdir()):  # nothing was trained
@@ -151,8 +156,8 @@ class RunFolder:
         return folder / self.row.name
 
 
-def can_go_on(row: Row) -> bool:
-    """Whether a larger ``trainer.max_epochs`` would have trained a finished run further from where it ended."""
+def ended_by_epochs(row: Row) -> bool:
+    """Whether a larger ``trainer.max_epochs`` would have trained a run further from where it ended."""
     ended = None if row.training is None else row.training.ended
     return row.kind == "supervised" and ended == "max_epochs" and epochs_stand_alone(row.config)
 

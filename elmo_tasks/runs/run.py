@@ -64,14 +64,22 @@ def run(config: DictConfig) -> float:
         finished = finished_row(folder.row)
         if finished is not None and is_complete(cfg, this_run, finished):
             print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")
+            print_what_is_next(folder)
             return finished.score
         row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
     print_summary(row, folder.row)
+    print_what_is_next(folder)
+    return row.score
+
+
+def print_what_is_next(folder: RunFolder) -> None:
+    """What a user may want to do with a finished run."""
+    if folder.can_go_on:
+        print("trainer.max_epochs ended the training; a run with a larger one goes on from here")
     # W&B leaves one offline folder for each time that the run was started
     if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
         print(f"upload the curves: wandb sync {' '.join(offline)}")
-    return row.score
 
 
 def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:

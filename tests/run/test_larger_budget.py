@@ -63,10 +63,11 @@ def weights(folder: Path, row: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("overrides", TASKS, ids=lambda overrides: overrides[0])
 def test_a_run_that_its_budget_ended_goes_on_with_a_larger_one(
-    run_with: RunWith, tmp_path: Path, overrides: list[str]
+    run_with: RunWith, tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str]
 ) -> None:
     first = run_with("steps", 2, *overrides, "test=true")
     assert first["training"]["ended"] == "max_epochs"
+    assert "a run with a larger one goes on from here" in capsys.readouterr().out
     row = run_with("steps", 4, *overrides)
     whole = run_with("whole", 4, *overrides)
     assert_same(row, whole)
@@ -122,7 +123,9 @@ def test_a_run_that_patience_ended_has_the_same_result_with_a_larger_budget(
     assert first["training"]["ended"] == "patience"
     stop_training()
     row = run_with("steps", 9, *PATIENT)
-    assert f"goes on from {first['run_id']}, the same run with trainer.max_epochs=3" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"goes on from {first['run_id']}, the same run with trainer.max_epochs=3" in said
+    assert "a run with a larger one goes on from here" not in said
     assert_same(row, whole)
     assert row["created"] == first["created"]  # the run is the earlier one
     assert read_model(tmp_path / "steps" / "runs" / row["run_id"]).run_id == row["run_id"]

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
-from elmo_tasks.render.output import add_options
+from elmo_tasks.render.output import add_options, asks_for_files
 from elmo_tasks.tables.declared_keys import key_of_override
 from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.settings import check_launcher, override, setting
@@ -85,6 +85,8 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     read = parser.parse_intermixed_args(arguments)
     if read.j < 1:
         raise UserError(f"-j must be a whole number of at least 1, found {read.j}")
+    if read.missing and asks_for_files(read):
+        raise UserError("--missing prints commands and writes no table; leave out the options that write files")
     return _request(read, name)
 
 

@@ -193,6 +193,7 @@ def test_a_launcher_gets_the_seeds_of_a_setting_as_one_sweep(tmp_path: Path, cap
         (["hydra/launcher=nosuch"], "^hydra/launcher=nosuch: unknown choice; expected one of basic"),
         (["hydra.launcher.speed=1"], "^unknown key 'hydra.launcher.speed'"),
         (["hello"], "hello: expected KEY=VALUE"),
+        (["--missing", "--html", "x.html"], "--missing prints commands and writes no table"),
         (["--run", "-j", "0"], "-j must be a whole number of at least 1, found 0"),
         (["--walk"], "unrecognized arguments: --walk"),
         (["--run", "--missing"], "not allowed with argument"),

@@ -17,6 +17,8 @@ from elmo_tasks.rows import io
 from elmo_tasks.store import store
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.tables import Column, Line, Table, make_command
+from elmo_tasks.training.checkpoint import STATE
+from elmo_tasks.training.state_file import TensorsAndJson
 
 from .kind import SAMPLE, tiny_bilm
 
@@ -67,13 +69,23 @@ def command(*overrides: str) -> Callable[[Path], None]:
 
 
 def rows_and_weights(folder: Path) -> Outcome:
-    """All rows without what is another each time, and the digests of all weights and curves."""
+    """All rows without what is another each time, and the digests of all weights and curves.
+
+    Of a saved state, the weights that training would go on from; it has times besides.
+    """
     rows = [io.to_json(io.read_row(path)) for path in sorted((folder / "rows").glob("*.json"))]
-    files = sorted([*folder.glob("runs/*/*.safetensors"), *folder.glob("runs/*/bilm/*")])
+    files = sorted([*folder.glob("runs/*/model.safetensors"), *folder.glob("runs/*/bilm/*")])
     digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    digests |= {str(path.relative_to(folder)): _weights(path) for path in folder.glob(f"runs/*/{STATE}")}
     left = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.name.endswith((".partial", ".tmp"))]
     curves = {str(path.relative_to(folder)): _curve(path) for path in sorted(folder.glob("runs/*/metrics.csv"))}
     return {"rows": _without(rows, VOLATILE), "files": digests, "left": left, "curves": curves}
+
+
+def _weights(state: Path) -> str:
+    """A digest of the weights in a saved state."""
+    weights = TensorsAndJson().load_checkpoint(state)["state_dict"]
+    return hashlib.sha256(b"".join(t.numpy().tobytes() for t in weights.values())).hexdigest()
 
 
 def _curve(path: Path) -> list[str]:

@@ -12,17 +12,18 @@ from kills import Killed, kill_after, killed
 from rows_as_json import load
 from safetensors.torch import load_file
 
+from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_json
 from elmo_tasks.runs import larger_budget
 from elmo_tasks.runs import run as train
+from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.saved import read_model
 from elmo_tasks.runs.supervised import SupervisedRun
 from elmo_tasks.training.checkpoint import STATE
 
 NER = ["task=ner", "elmo.placement=both"]
 TASKS = [
-    NER,
     ["task=squad", "elmo.placement=none", "task.model.hidden=16", "task.model.linear=32"],  # averaged weights
     ["task=srl", "elmo.placement=none", "task.training.schedule=halve"],
 ]
@@ -65,11 +66,11 @@ def weights(folder: Path, row: dict[str, Any]) -> dict[str, torch.Tensor]:
 def test_a_run_that_its_budget_ended_goes_on_with_a_larger_one(
     run_with: RunWith, tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str]
 ) -> None:
-    first = run_with("steps", 2, *overrides, "test=true")
+    first = run_with("steps", 1, *overrides, "test=true")
     assert first["training"]["ended"] == "max_epochs"
     assert "a run with a larger one goes on from here" in capsys.readouterr().out
-    row = run_with("steps", 4, *overrides)
-    whole = run_with("whole", 4, *overrides)
+    row = run_with("steps", 3, *overrides)
+    whole = run_with("whole", 3, *overrides)
     assert_same(row, whole)
     assert row["files"] == whole["files"]
     assert not (tmp_path / "steps" / "rows" / row["run_id"] / "test").exists()  # predictions of the smaller run
@@ -83,24 +84,24 @@ def test_a_run_that_was_killed_goes_on_with_a_larger_budget(
     run_with: RunWith, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        kill_after(patch, 2)
+        kill_after(patch, 1)
         with pytest.raises(Killed):
-            run_with("steps", 3, *NER)
-    row = run_with("steps", 4, *NER)
-    assert_same(row, run_with("whole", 4, *NER))
-    assert row["training"]["resumed_after"] == [row["training"]["curve"][1]["step"]]
+            run_with("steps", 2, *NER)
+    row = run_with("steps", 3, *NER)
+    assert_same(row, run_with("whole", 3, *NER))
+    assert row["training"]["resumed_after"] == [row["training"]["curve"][0]["step"]]
 
 
 def test_a_run_that_went_on_and_was_killed_resumes_from_its_own_state(
     run_with: RunWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_with("steps", 2, *NER)
+    run_with("steps", 1, *NER)
     with monkeypatch.context() as patch:
         kill_after(patch, 1)
         with pytest.raises(Killed):
-            run_with("steps", 4, *NER)
-    row = run_with("steps", 4, *NER)
-    assert row["training"]["resumed_after"] == [point["step"] for point in row["training"]["curve"][1:3]]
+            run_with("steps", 3, *NER)
+    row = run_with("steps", 3, *NER)
+    assert row["training"]["resumed_after"] == [point["step"] for point in row["training"]["curve"][:2]]
 
 
 PATIENT = [*NER, "trainer.patience=1", "task.optimizer.lr=0"]
@@ -155,50 +156,88 @@ def test_a_row_without_its_folder_is_enough(
     assert all((rows / name).is_file() for name in (*row["files"], *first["files"]))
 
 
+@pytest.fixture
+def run_folder(composed: Any, tmp_path: Path) -> Callable[..., RunFolder]:
+    """``run_folder(3, "task=ner")``: of a run of 3 epochs at most."""
+
+    def find(n_epochs: int, *overrides: str) -> RunFolder:
+        run = SupervisedRun(validate(composed(*overrides, f"trainer.max_epochs={n_epochs}")))
+        return RunFolder(tmp_path / "outputs", tmp_path / "outputs" / "rows", run.run_id)
+
+    return find
+
+
+@pytest.fixture
+def goes_on(
+    composed: Any, run_folder: Callable[..., RunFolder], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., bool]:
+    """``goes_on(3, "task=ner")``: whether this run would begin with a saved state."""
+
+    def begin(n_epochs: int, *overrides: str) -> bool:
+        monkeypatch.setattr(SupervisedRun, "measure", killed)
+        with pytest.raises(Killed):
+            train.run(composed(*overrides, f"trainer.max_epochs={n_epochs}"))
+        return (run_folder(n_epochs, *overrides).partial / STATE).exists()
+
+    return begin
+
+
+def leave_state(folder: RunFolder) -> None:
+    """As if the run had been killed."""
+    folder.partial.mkdir(parents=True)
+    (folder.partial / STATE).write_bytes(2000 * b".")
+
+
 @pytest.mark.parametrize(
-    "other",
+    ("both", "second", "expected"),
     [
-        ["task.training.schedule=linear"],
-        ["trainer.max_steps=1000"],
-        ["force=true"],
-        ["seed=2"],
-        ["task.optimizer.lr=0.01"],
+        ([], [], True),
+        ([], ["seed=2"], False),
+        ([], ["task.optimizer.lr=0.01"], False),
+        ([], ["force=true"], False),
+        (["task.training.schedule=linear"], [], False),
+        (["trainer.max_steps=1000"], [], False),
     ],
-    ids=lambda other: other[0],
 )
-def test_another_run_starts_at_its_beginning(run_with: RunWith, other: list[str]) -> None:
-    shared = [] if other[0].startswith(("seed", "task.optimizer")) else other
-    run_with("steps", 2, *NER, *shared)
-    assert run_with("steps", 3, *NER, *other)["training"]["resumed_after"] == []
+def test_only_the_same_run_goes_on(
+    run_folder: Callable[..., RunFolder],
+    goes_on: Callable[..., bool],
+    both: list[str],
+    second: list[str],
+    expected: bool,
+) -> None:
+    leave_state(run_folder(2, *NER, *both))
+    assert goes_on(3, *NER, *both, *second) == expected
 
 
-def test_a_run_that_is_being_made_is_passed_over(run_with: RunWith, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = run_with("steps", 2, *NER)
+def test_a_run_that_is_being_made_is_passed_over(
+    run_folder: Callable[..., RunFolder], goes_on: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smaller = run_folder(2, *NER)
+    leave_state(smaller)
 
     def held(path: Path, *, wait: bool) -> AbstractContextManager[None]:
-        assert (path.stem, wait) == (first["run_id"], False)
+        assert (path, wait) == (smaller.lock, False)
         raise UserError("this run is already being made")
 
     monkeypatch.setattr(larger_budget, "owned", held)
-    assert run_with("steps", 3, *NER)["training"]["resumed_after"] == []
+    assert not goes_on(3, *NER)
 
 
 def test_a_process_that_is_killed_while_it_copies_leaves_nothing(
-    run_with: RunWith, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_folder: Callable[..., RunFolder], goes_on: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = run_with("steps", 2, *NER)
+    leave_state(run_folder(2, *NER))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", killed)
-        with pytest.raises(Killed):
-            run_with("steps", 3, *NER)
-    assert not list((tmp_path / "steps" / "runs").glob(f"*.partial/{STATE}"))
-    assert run_with("steps", 3, *NER)["training"]["resumed_after"] == [first["training"]["curve"][-1]["step"]]
+        assert not goes_on(3, *NER)
+    assert goes_on(3, *NER)
 
 
 def test_a_disk_that_is_full_is_said_in_one_sentence(
-    run_with: RunWith, tmp_path: Path, limited: Callable[[int], Any]
+    composed: Any, run_folder: Callable[..., RunFolder], limited: Callable[[int], Any]
 ) -> None:
-    run_with("steps", 2, *NER)
+    leave_state(run_folder(2, *NER))
     with limited(1000), pytest.raises(UserError, match="cannot be copied"):
-        run_with("steps", 3, *NER)
-    assert not list((tmp_path / "steps" / "runs").glob("*.partial"))
+        train.run(composed(*NER, "trainer.max_epochs=3"))
+    assert not run_folder(3, *NER).partial.exists()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.files import read_json, remove_stale, write_json
+from elmo_tasks.files import OTHER_FOLDER, read_json, remove_stale, write_json
 from elmo_tasks.lock import owned
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.io import finished_row
@@ -41,9 +41,9 @@ class Extendable(Protocol):
     n_epochs: int
 
     def with_smaller_budgets(self) -> Iterator[tuple[str, int]]:
-        """The names of the same run with smaller ``trainer.max_epochs``, the largest first.
+        """Names of the same run with smaller ``trainer.max_epochs``, and these numbers, the largest first.
 
-        None if its epochs depend on the budget.
+        There are none where an epoch depends on the budget.
         """
 
 
@@ -125,10 +125,10 @@ def _copy_result(smaller: RunFolder, copy: Path) -> None:
 def _rename(copy: Path, run: Extendable) -> None:
     """Write the name and the budget of the run in place of those of the smaller one."""
     if (copy / RUN).exists():
-        write_json(copy / RUN, {**read_json(copy / RUN), "run_id": run.run_id})
-        config = read_json(copy / CONFIG)
-        config["trainer"]["max_epochs"] = run.n_epochs
-        write_json(copy / CONFIG, config)
+        about, config = read_json(copy / RUN), read_json(copy / CONFIG)
+        about["run_id"], config["trainer"]["max_epochs"] = run.run_id, run.n_epochs
+        write_json(copy / RUN, about, OTHER_FOLDER)
+        write_json(copy / CONFIG, config, OTHER_FOLDER)
 
 
 def _with_budget(row: Row, run: Extendable) -> Row:

@@ -35,7 +35,14 @@ Rate = Annotated[float, Range(0, 1, below=True)]
 """A dropout rate, or the decay of an average."""
 Probability = Annotated[float, Range(0, 1)]
 Share = Annotated[float, Range(0, 1, above=True)]
+DevBatches = Share | Size
+"""How much of the dev data is scored during training: a share (float) or a number (int) of its batches."""
 Positive = Annotated[float, Range(0, above=True)]
 NotNegative = Annotated[float, Range(0)]
 Seed = Annotated[int, Range(0, 2**32 - 1)]
 Name = Annotated[str, Matching(r"\w[\w.-]{0,59}", "a name of letters, digits, '.', '_' and '-', 60 at most")]
+
+
+def is_all(batches: float) -> bool:
+    """Whether a value of `DevBatches` means all of them: 1.0 does, 1 is one batch."""
+    return isinstance(batches, float) and batches == 1

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from elmo_tasks.values import (
     Count,
+    DevBatches,
     Matching,
     Name,
     NotNegative,
@@ -105,7 +106,7 @@ class TrainerSection:
     threads: Annotated[int, Range(1, 1024)] | None
     progress: bool
     val_check_interval: Size | None
-    limit_val_batches: Share | Size
+    limit_val_batches: DevBatches
 
 
 @dataclass

@@ -21,6 +21,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import composed
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.store.store import Filled, Store
+from elmo_tasks.values import is_all
 
 _POOL = 50  # batches that are sorted by length together
 
@@ -141,8 +142,7 @@ class TaskData(pl.LightningDataModule):
         they are in a fixed random order, so that these are of all lengths.
         """
         batches = self._by_length("dev")
-        limit = self.trainer.limit_val_batches if self.trainer else 1.0
-        if isinstance(limit, int) or limit < 1:  # 1 is one batch, 1.0 is all of them
+        if self.trainer is not None and not is_all(self.trainer.limit_val_batches):
             random.Random(0).shuffle(batches)
         return self._loader(*self._own_rows(self.items["dev"], batches))
 

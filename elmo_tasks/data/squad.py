@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.fields import text_field
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.squad_json import Question, questions_in_rows, read_questions
+from elmo_tasks.data.squad_json import Answer, Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
 from elmo_tasks.data.tokens import Token, split_words, tokenize
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -113,31 +114,19 @@ class SquadReader(Reader[SquadItem]):
 
     def _items(self, questions: Iterator[Question], where: str, split: str) -> list[SquadItem]:
         items: list[SquadItem] = []
-        seen: set[str] = set()
-        mismatched: list[str] = []
-        paragraph: Paragraph | None = None
-        for number, question in enumerate(questions):
-            if question.id in seen:
-                raise UserError(f"{where}: the id {quoted(question.id)} comes twice")
-            seen.add(question.id)
-            fitting = [answer for answer in question.answers if answer.fits(question.context)]
-            if len(fitting) < len(question.answers):
-                mismatched.append(question.id)
-            answers = fitting if split == "train" else question.answers
-            if not answers:
-                continue
-            if paragraph is None or paragraph.context != question.context:  # questions on one come together
-                place = f"{where}: the paragraph of question {shortened(question.id, 40)}"
-                paragraph = self._paragraph(question.context, place)
-            words = split_words(question.question)
-            check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
-            gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in answers])
-            span = _span(paragraph, fitting[0].start, fitting[0].text) if fitting else None
-            if split == "train":
-                self._count_span(paragraph, span, fitting[0].text)
-            if span is not None or split != "train":
-                items.append(SquadItem(words, paragraph, span, gold))
-        self._mismatched(mismatched, where)
+        numbered = list(enumerate(_check_ids(questions, where)))
+        self._check_answers([question for _, question in numbered], where)
+        if split == "train":
+            numbered = [(number, question) for number, question in numbered if question.fitting]
+        for context, on_it in groupby(numbered, lambda pair: pair[1].context):  # those of a paragraph come together
+            asked = list(on_it)
+            paragraph = self._paragraph(context, f"{where}: the paragraph of question {shortened(asked[0][1].id, 40)}")
+            for number, question in asked:
+                item = _item(question, number, paragraph, where, split)
+                if split == "train":
+                    self._count_span(item)
+                if split != "train" or item.span is not None:
+                    items.append(item)
         return items
 
     def _paragraph(self, context: str, where: str) -> Paragraph:
@@ -155,13 +144,14 @@ class SquadReader(Reader[SquadItem]):
         check_tokens(words, where)
         return Paragraph(context, tokens, words)
 
-    def _count_span(self, paragraph: Paragraph, span: tuple[int, int] | None, answer: str) -> None:
-        if span is None:
+    def _count_span(self, item: SquadItem) -> None:
+        if item.span is None:
             self._count("answers beyond max_tokens")
-        elif paragraph.text(*span) != answer.strip():
+        elif item.paragraph.text(*item.span) != item.gold["answers"][0].strip():
             self._count("answers within a token")
 
-    def _mismatched(self, ids: list[str], where: str) -> None:
+    def _check_answers(self, questions: list[Question], where: str) -> None:
+        ids = [question.id for question in questions if len(question.fitting) < len(question.answers)]
         if not ids:
             return
         if self.bad_answers == "error":
@@ -205,9 +195,27 @@ class SquadReader(Reader[SquadItem]):
         return {"answer": prediction}
 
 
-def _span(paragraph: Paragraph, start: int, answer: str) -> tuple[int, int] | None:
+def _check_ids(questions: Iterable[Question], where: str) -> Iterator[Question]:
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise UserError(f"{where}: the id {quoted(question.id)} comes twice")
+        seen.add(question.id)
+        yield question
+
+
+def _item(question: Question, number: int, paragraph: Paragraph, where: str, split: str) -> SquadItem:
+    words = split_words(question.question)
+    check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
+    answers = question.fitting if split == "train" else question.answers
+    span = _span(paragraph, question.fitting[0]) if question.fitting else None
+    gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in answers])
+    return SquadItem(words, paragraph, span, gold)
+
+
+def _span(paragraph: Paragraph, answer: Answer) -> tuple[int, int] | None:
     """First and last token that an answer touches; None if its end was cut off with the paragraph's."""
-    stop = start + len(answer.rstrip())
+    start, stop = answer.start, answer.start + len(answer.text.rstrip())
     if stop > paragraph.tokens[-1].stop:
         return None
     touched = [k for k, token in enumerate(paragraph.tokens) if token.start < stop and token.stop > start]

@@ -39,6 +39,11 @@ class Question:
     question: str
     answers: list[Answer]
 
+    @property
+    def fitting(self) -> list[Answer]:
+        """The answers that the context has at their offsets."""
+        return [answer for answer in self.answers if answer.fits(self.context)]
+
 
 def read_questions(path: Path, encoding: str = "utf-8") -> Iterator[Question]:
     """All questions of an official file, plain or compressed.

@@ -34,11 +34,7 @@ from elmo_tasks.training.memory import HeapTrimmer, limit_primitive_caches
 from elmo_tasks.training.module import score
 from elmo_tasks.training.processes import share_batch
 from elmo_tasks.training.progress import ShowProgress
-
-
-def is_all(batches: float) -> bool:
-    """Whether ``trainer.limit_val_batches`` means all batches: 1 is one batch, 1.0 is all of them."""
-    return isinstance(batches, float) and batches == 1
+from elmo_tasks.values import is_all
 
 
 def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:

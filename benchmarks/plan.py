@@ -29,6 +29,7 @@ from hydra import compose, initialize_config_dir
 from machine import PeakMemory
 
 from elmo_tasks.configuration.validate import validate
+from elmo_tasks.planning.plan import DoneSoFar
 from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import prepare_process, run
 
@@ -59,7 +60,7 @@ def composed(overrides: Sequence[str]) -> Any:
 def planned(overrides: Sequence[str]) -> Cost:
     cfg = validate(composed(overrides))
     prepare_process(cfg)
-    plan = build_run(cfg).plan(done=False)  # type: ignore[attr-defined]
+    plan = build_run(cfg).plan(DoneSoFar())  # type: ignore[attr-defined]
     update = plan.step.epoch_seconds / plan.step.n_batches
     return Cost(0.0 if plan.layers is None else plan.layers.seconds, plan.fit_seconds, plan.peak_bytes / 1e9, update)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,22 +26,37 @@ _HEAP_GROWTH = 2
 
 
 @dataclass(frozen=True)
+class DoneSoFar:
+    """What earlier processes have done of a run.
+
+    Attributes:
+        updates: those of a saved state, from which training resumes.
+        trained: whether training has ended.
+        scored: whether the run has all of its scores too, so that nothing is left.
+    """
+
+    updates: int = 0
+    trained: bool = False
+    scored: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a run will take. The hours are those of all its epochs; patience may end it earlier.
 
     Attributes:
         run_id: the run's name.
-        done: whether it has a finished row, so that nothing will be computed.
+        done: what has been done of it.
         items: how many items each split has.
         parameters: how many numbers are trained.
         layers: what the layers take; None without ELMo.
-        step: what training takes; None for a run that is done.
+        step: what training takes; None for a run that has been trained.
         epochs: epochs at most.
-        updates: updates in all of them.
+        updates: updates in all of them, those of a saved state included.
     """
 
     run_id: str
-    done: bool
+    done: DoneSoFar
     items: dict[str, int]
     parameters: int
     layers: Layers | None
@@ -49,17 +65,23 @@ class Plan:
     updates: int
 
     @property
+    def updates_left(self) -> int:
+        """Updates that have yet to be made."""
+        return max(0, self.updates - self.done.updates)
+
+    @property
     def fit_seconds(self) -> float:
-        """Training, with a dev score after each epoch."""
+        """The rest of training, with a dev score after each epoch."""
         if self.step is None:
             return 0.0
-        return self.updates / self.step.n_batches * self.step.epoch_seconds + self.epochs * self.step.dev_seconds
+        epochs_left = self.updates_left / self.step.n_batches
+        return epochs_left * self.step.epoch_seconds + math.ceil(epochs_left) * self.step.dev_seconds
 
     @property
     def seconds(self) -> float:
         """All of it, after the data have been read."""
         layers = 0.0 if self.layers is None else self.layers.seconds
-        return 0.0 if self.done else layers + self.fit_seconds
+        return layers + self.fit_seconds
 
     @property
     def peak_bytes(self) -> int:
@@ -71,7 +93,7 @@ class Plan:
 
 
 def make_plan(
-    cfg: dict[str, Any], run_id: str, data: TaskData, encoder: Encoder | None, elmo: Elmo, done: bool
+    cfg: dict[str, Any], run_id: str, data: TaskData, encoder: Encoder | None, elmo: Elmo, done: DoneSoFar
 ) -> Plan:
     """Read the data, look at the store, and try the machine.
 
@@ -81,7 +103,7 @@ def make_plan(
         data: not yet read.
         encoder: the frozen biLM, or the encoder in its place; None without ELMo.
         elmo: its places.
-        done: whether the run has a finished row.
+        done: what has been done of the run.
 
     Raises:
         UserError: for bad input, and if disk or memory will not do.
@@ -90,14 +112,14 @@ def make_plan(
     items = {split: len(data.items[split]) for split in SPLITS if split in data.items}
     store = build_store(cfg, encoder)
     splits = SPLITS if cfg["test"] else SPLITS[:2]
-    layers = None if encoder is None or store is None else plan_layers(data, encoder, store, splits, done)
+    layers = None if encoder is None or store is None else plan_layers(data, encoder, store, splits, done.scored)
     if layers is not None:
         data.use_layers(random_store(store), splits)  # type: ignore[arg-type]
     model = build_model(cfg, data, elmo)
     parameters = model.n_trained
     epochs, max_steps = cfg["trainer"]["max_epochs"], cfg["trainer"]["max_steps"]
-    if done:
-        return Plan(run_id, True, items, parameters, layers, None, epochs, 0)
+    if done.trained:
+        return Plan(run_id, done, items, parameters, layers, None, epochs, 0)
     check_disk(Path(cfg["paths"]["outputs"]), 4 * parameters * _WRITTEN_BESIDE)
     module = build_module(cfg, model)
     step = step_cost(module, data, choose_device(cfg), cfg["task"]["training"]["grad_norm"], allow_memory)
@@ -105,13 +127,13 @@ def make_plan(
     if max_steps >= 0 and max_steps < updates:
         updates = max_steps
         epochs = min(epochs, -(-updates // step.n_batches))
-    return Plan(run_id, False, items, parameters, layers, step, epochs, updates)
+    return Plan(run_id, done, items, parameters, layers, step, epochs, updates)
 
 
 def total(plans: Mapping[str, Plan]) -> float:
     """Seconds of some runs one after the other; layers that several of them need are computed once."""
     layers: dict[tuple[Path, int, int], float] = {}
     for plan in plans.values():
-        if plan.layers is not None and not plan.done:
+        if plan.layers is not None and not plan.done.scored:
             layers[plan.layers.folder, plan.layers.n_missing, plan.layers.n_tokens] = plan.layers.seconds
     return sum(layers.values()) + sum(plan.fit_seconds for plan in plans.values())

@@ -32,8 +32,12 @@ def show(plan: Plan) -> None:
 
 
 def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
-    if plan.done:
+    if plan.done.scored:
         yield "status", "finished: nothing will be computed (force=true runs it again)"
+    elif plan.done.trained:
+        yield "status", "trained: its weights will be scored on the test set"
+    elif plan.done.updates:
+        yield "status", f"resumes after {plan.done.updates:,} updates"
     yield "items", "   ".join(f"{split} {n:,}" for split, n in plan.items.items())
     yield "parameters", f"{plan.parameters:,}"
     if plan.layers is not None:
@@ -46,7 +50,9 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
             "an epoch",
             f"{step.n_batches:,} updates, {duration(step.epoch_seconds)}; dev {duration(step.dev_seconds)}",
         )
-        yield "training", f"{plan.updates:,} updates in {plan.epochs} epochs at most, {duration(plan.fit_seconds)}"
+        left = f"{plan.updates_left:,} of " if plan.done.updates else ""
+        in_all = f"{plan.updates:,} updates in {plan.epochs} epochs at most"
+        yield "training", f"{left}{in_all}, {duration(plan.fit_seconds)}"
         yield "in all", duration(plan.seconds)
 
 

@@ -72,6 +72,11 @@ class RunFolder:
         return any(path not in (self.row, self.final, self.partial, self.lock) for path in found)
 
     @property
+    def saved_state(self) -> Path | None:
+        """The state of training, of an interrupted run or of one that its budget ended."""
+        return next((each / STATE for each in (self.partial, self.final) if (each / STATE).exists()), None)
+
+    @property
     def can_go_on(self) -> bool:
         """Whether the run has finished, and a larger ``trainer.max_epochs`` would train it further."""
         return (self.final / STATE).exists()

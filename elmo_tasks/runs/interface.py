@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from elmo_tasks.configuration.identity import RunInputs
-from elmo_tasks.planning.plan import Plan
+from elmo_tasks.planning.plan import DoneSoFar, Plan
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
 from elmo_tasks.runs.folder import RunFolder
@@ -47,8 +47,8 @@ class Run(Protocol):
 class Plannable(Protocol):
     """A run whose cost can be estimated before it starts."""
 
-    def plan(self, *, done: bool) -> Plan:
-        """What the run will take; nothing is computed for one that is done."""
+    def plan(self, done: DoneSoFar) -> Plan:
+        """What the rest of the run will take."""
 
 
 def build_run(cfg: dict[str, Any]) -> Run:
@@ -70,3 +70,9 @@ def build_run(cfg: dict[str, Any]) -> Run:
         "sense_probe": SenseProbeRun,
     }
     return kinds[cfg["task"]["kind"]](cfg)
+
+
+def is_complete(cfg: dict[str, Any], this_run: Run, finished: Row) -> bool:
+    """Whether a finished run has all that is asked for: with ``test=true``, scores on the test set that is there."""
+    tested = "test" in finished.scores and finished.data.test_digest == this_run.inputs.test
+    return not cfg["force"] and (tested or not cfg["test"])

@@ -60,12 +60,9 @@ def use_smaller_budget(run: Extendable, folder: RunFolder) -> None:
     Raises:
         UserError: if the files cannot be copied.
     """
-    if (folder.partial / STATE).exists() or not folder.has_namesakes():
+    if (folder.partial / STATE).exists():
         return
-    for run_id, n_epochs in run.with_smaller_budgets():
-        smaller = folder.of(run_id)
-        if not smaller.exists():
-            continue
+    for smaller, n_epochs in smaller_runs(run, folder):
         with ExitStack() as stack:
             try:
                 stack.enter_context(owned(smaller.lock, wait=False))
@@ -78,24 +75,36 @@ def use_smaller_budget(run: Extendable, folder: RunFolder) -> None:
                 reason = shortened(str(error), 160)
                 raise UserError(f"{smaller.final}: cannot be copied ({reason}); check that there is space") from error
             if taken:
-                print(f"{run.run_id}: goes on from {run_id}, the same run with trainer.max_epochs={n_epochs}")
+                print(f"{run.run_id}: goes on from {smaller.run_id}, the same run with trainer.max_epochs={n_epochs}")
                 return
+
+
+def smaller_runs(run: Extendable, folder: RunFolder) -> Iterator[tuple[RunFolder, int]]:
+    """The folders of the same run with smaller budgets, those that exist, and these budgets, the largest first."""
+    if folder.has_namesakes():
+        for run_id, n_epochs in run.with_smaller_budgets():
+            if folder.of(run_id).exists():
+                yield folder.of(run_id), n_epochs
+
+
+def ended_by_patience(row: Row) -> bool:
+    """Whether a larger budget would not have changed the result."""
+    return row.training is not None and row.training.ended == "patience"
 
 
 def _take_over(run: Extendable, folder: RunFolder, smaller: RunFolder, row: Row | None) -> bool:
     """Take over what there is, and return whether there was anything."""
-    if row is not None and row.training is not None and row.training.ended == "patience":
+    if row is not None and ended_by_patience(row):
         with _appearing(folder.partial) as copy:
             _copy_result(smaller, copy)
             _rename(copy, run)
         folder.publish(_with_budget(row, run), made=True)
         return True
-    for source in (smaller.partial, smaller.final):
-        if (source / STATE).exists():
-            with _appearing(folder.partial) as copy:
-                shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*NOT_COPIED, PREDICTIONS))
-            return True
-    return False
+    if (state := smaller.saved_state) is None:
+        return False
+    with _appearing(folder.partial) as copy:
+        shutil.copytree(state.parent, copy, ignore=shutil.ignore_patterns(*NOT_COPIED, PREDICTIONS))
+    return True
 
 
 @contextmanager

@@ -19,14 +19,14 @@ from elmo_tasks.configuration.instances import check_nodes
 from elmo_tasks.configuration.validate import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.lock import owned
-from elmo_tasks.planning.show import show, total_seconds
 from elmo_tasks.processor import use_exact_products
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
 from elmo_tasks.rows.schema import FailedRow, Measured, Row
 from elmo_tasks.runs.folder import RunFolder
-from elmo_tasks.runs.interface import Plannable, Run, build_run
+from elmo_tasks.runs.interface import Run, build_run, is_complete
 from elmo_tasks.runs.larger_budget import Extendable, use_smaller_budget
+from elmo_tasks.runs.plan import plan
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
 from elmo_tasks.training.memory import keep_freed_memory
@@ -53,7 +53,7 @@ def run(config: DictConfig) -> float:
         print(f"note: {note}", file=sys.stderr)
     folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), this_run.run_id)
     if cfg["plan"]:
-        return plan(cfg, this_run, finished_row(folder.row))
+        return plan(cfg, this_run, folder)
     prepare_folder(folder.rows)
     with ExitStack() as stack:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
@@ -80,26 +80,6 @@ def print_what_is_next(folder: RunFolder) -> None:
     # W&B leaves one offline folder for each time that the run was started
     if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
         print(f"upload the curves: wandb sync {' '.join(offline)}")
-
-
-def plan(cfg: dict[str, Any], this_run: Run, finished: Row | None) -> float:
-    """Show what a run will take, and what the runs of a sweep take together; return the hours of all together.
-
-    Raises:
-        UserError: if it does not fit this machine, or the kind of run has no plan.
-    """
-    if not isinstance(this_run, Plannable):
-        raise UserError(
-            f"plan=true: task={cfg['task']['name']} has no plan; plan=true is available for supervised tasks only"
-        )
-    show(this_run.plan(done=finished is not None and is_complete(cfg, this_run, finished)))
-    return total_seconds() / 3600
-
-
-def is_complete(cfg: dict[str, Any], this_run: Run, finished: Row) -> bool:
-    """Whether a finished run has all that is asked for: with ``test=true``, scores on the test set that is there."""
-    tested = "test" in finished.scores and finished.data.test_digest == this_run.inputs.test
-    return not cfg["force"] and (tested or not cfg["test"])
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.files import sha256
-from elmo_tasks.planning.plan import Plan, make_plan
+from elmo_tasks.planning.plan import DoneSoFar, Plan, make_plan
 from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
@@ -58,7 +58,7 @@ class SupervisedRun:
         self.run_id = identify(cfg, self.inputs)
         self.slug = slug(cfg)
 
-    def plan(self, *, done: bool) -> Plan:
+    def plan(self, done: DoneSoFar) -> Plan:
         """What the run will take; see :func:`elmo_tasks.planning.plan.make_plan`."""
         return make_plan(self.cfg, self.run_id, self.data, self.encoder, self.elmo, done)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +29,37 @@ class TensorsAndJson(CheckpointIO):
         write_tensors(Path(path), tensors, "the state", {"state": text, "digest": _digest(text, tensors)})
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        try:
+        with _advising(Path(path)):
             tensors, metadata = read_tensors(Path(path)), read_metadata(Path(path))
             if metadata.get("digest") != _digest(metadata.get("state", ""), tensors):
                 raise ValueError("its contents do not have its digest")
             state: dict[str, Any] = _from_json(json.loads(metadata["state"]), tensors)
-            return state
-        except UserError as error:
-            raise UserError(f"{error}; {RESTART}") from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); {RESTART}") from error
+        return state
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)
+
+
+def read_updates(path: Path) -> int:
+    """How many updates a saved state has behind it, from the file's header alone.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    with _advising(path):
+        n_updates = int(dict(json.loads(read_metadata(path)["state"])["dict"])["global_step"])
+    return n_updates
+
+
+@contextmanager
+def _advising(path: Path) -> Iterator[None]:
+    """Errors of a damaged file as one sentence that says what to do."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{error}; {RESTART}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); {RESTART}") from error
 
 
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:

@@ -117,12 +117,18 @@ def stop_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def test_a_run_that_patience_ended_has_the_same_result_with_a_larger_budget(
-    run_with: RunWith, tmp_path: Path, stop_training: Callable[[], None], capsys: pytest.CaptureFixture[str]
+    composed: Any,
+    run_with: RunWith,
+    tmp_path: Path,
+    stop_training: Callable[[], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole = run_with("whole", 9, *PATIENT)
     first = run_with("steps", 3, *PATIENT)
     assert first["training"]["ended"] == "patience"
     stop_training()
+    train.run(composed(*PATIENT, f"paths.outputs={tmp_path / 'steps'}", "trainer.max_epochs=9", "plan=true"))
+    assert "finished: nothing will be computed" in capsys.readouterr().out
     row = run_with("steps", 9, *PATIENT)
     said = capsys.readouterr().out
     assert f"goes on from {first['run_id']}, the same run with trainer.max_epochs=3" in said

@@ -309,6 +309,15 @@ def test_a_damaged_state_is_named(composed: Any, tmp_path: Path, monkeypatch: An
     assert not list((tmp_path / "outputs" / "rows").iterdir())
 
 
+@pytest.mark.parametrize("damage", [cut, change_a_word])
+def test_a_damaged_state_is_named_by_a_plan(composed: Any, tmp_path: Path, monkeypatch: Any, damage: Any) -> None:
+    killed_run(composed, monkeypatch)
+    (state,) = (tmp_path / "outputs" / "runs").glob(f"*/{STATE}")
+    damage(state)
+    with pytest.raises(UserError, match=rf"{STATE}: damaged .*\(.*\); force=true restarts training from scratch$"):
+        train.run(composed("plan=true"))
+
+
 def test_the_state_of_another_model_is_refused(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
     killed_run(composed, monkeypatch, "task=sst5")
     killed_run(composed, monkeypatch, "task=ner")

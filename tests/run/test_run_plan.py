@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kills import Killed, kill_after
 
 import elmo_tasks.planning.room as room
 import elmo_tasks.planning.timing as timing
@@ -20,11 +21,14 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
 from elmo_tasks.planning.cost import Batches, StepCost
 from elmo_tasks.planning.layers import Layers
+from elmo_tasks.planning.plan import DoneSoFar
 from elmo_tasks.planning.random_layers import RandomLayerStore, random_store
 from elmo_tasks.planning.show import duration
 from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import run
 from elmo_tasks.store.layers import LayerStore
+
+NOTHING = DoneSoFar()
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +36,9 @@ def _short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SECONDS", 0.2)
 
 
-def make_plan(cfg: Any, done: bool = False) -> planning.Plan:
-    return build_run(validate(cfg)).plan(done=done)  # type: ignore[attr-defined]
+def make_plan(cfg: Any, done: DoneSoFar = NOTHING) -> planning.Plan:
+    plan: planning.Plan = build_run(validate(cfg)).plan(done)  # type: ignore[attr-defined]
+    return plan
 
 
 def find_row(tmp_path: Path) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def test_what_is_there_is_not_planned_again(composed: Any, tmp_path: Path) -> No
     assert same.layers is not None
     assert same.layers.n_missing == same.layers.seconds == 0
     assert same.seconds == same.fit_seconds > 0
-    done = make_plan(composed(*overrides), done=True)
+    done = make_plan(composed(*overrides), DoneSoFar(trained=True, scored=True))
     assert done.seconds == done.fit_seconds == 0
 
 
@@ -79,15 +84,38 @@ def test_max_steps_bound_a_plan(composed: Any) -> None:
     assert (plan.updates, plan.epochs) == (3, 1)
 
 
-def test_a_run_is_planned_by_a_key_and_a_finished_one_costs_nothing(composed: Any, tmp_path: Path, capsys: Any) -> None:
-    run(composed("task=sst5", "elmo.placement=none", "plan=true"))
-    message = capsys.readouterr().out
-    assert "plan of sst5-sample-cpu" in message
-    assert "in all" in message
+def test_a_key_shows_the_plan_of_what_is_left(composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    ner = ("task=ner", "elmo.placement=none", "trainer.max_epochs=2")
+
+    def planned(*overrides: str) -> str:
+        capsys.readouterr()
+        run(composed(*ner, *overrides, "plan=true"))
+        return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+    said = planned()
+    assert "plan of ner-sample-cpu" in said
+    assert "in all" in said
     assert not (tmp_path / "outputs").exists()
-    run(composed("task=sst5", "elmo.placement=none"))
-    run(composed("task=sst5", "elmo.placement=none", "plan=true"))
-    assert "finished: nothing will be computed" in capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        kill_after(patch, 1)
+        with pytest.raises(Killed):
+            run(composed(*ner))
+    n_updates = make_plan(composed(*ner)).updates
+    said = planned()
+    assert f"resumes after {n_updates // 2} updates" in said
+    assert f"training {n_updates // 2} of {n_updates} updates in 2 epochs at most" in said
+    assert f"training {n_updates} updates in 2 epochs at most" in planned("force=true")
+    run(composed(*ner))
+    assert "trained: its weights will be scored on the test set" in planned("test=true")
+    assert "finished: nothing will be computed" in planned()
+    assert f"resumes after {n_updates} updates" in planned("trainer.max_epochs=3")
+
+
+def test_the_rest_of_training_is_timed() -> None:
+    step = StepCost(epoch_seconds=10.0, dev_seconds=1.0, n_batches=10, peak_bytes=0, bytes_before=0)
+    plan = planning.Plan("run", DoneSoFar(updates=15), {}, 1, None, step, epochs=3, updates=30)
+    assert plan.fit_seconds == 15 + 2 * 1
+    assert replace(plan, done=NOTHING).fit_seconds == 30 + 3 * 1
 
 
 @pytest.mark.parametrize("task", ["wsd", "lm"])
@@ -158,7 +186,7 @@ def test_a_sentence_of_srl_counts_once_for_each_predicate(composed: Any) -> None
 def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_store() -> None:
     step = StepCost(epoch_seconds=1.0, dev_seconds=1.0, n_batches=1, peak_bytes=1500, bytes_before=1000)
     layers = Layers(1, 1, {}, "layers", Path("a"), 1, 1, 1, 1.0, fill_bytes=70)
-    plan = planning.Plan("run", False, {}, 1, layers, step, epochs=1, updates=1)
+    plan = planning.Plan("run", NOTHING, {}, 1, layers, step, epochs=1, updates=1)
     assert plan.peak_bytes == 1000 + 2 * 500 + 70
     assert replace(plan, layers=None).peak_bytes == 2000
 
@@ -166,7 +194,7 @@ def test_memory_is_twice_the_growth_of_the_largest_batch_and_the_filling_of_the_
 def test_layers_that_several_runs_need_are_computed_once_for_each_encoder() -> None:
     def plan(folder: str, seconds: float) -> planning.Plan:
         layers = Layers(5, 5, {}, "layers", Path(folder), 5, 5, 5, seconds, fill_bytes=0)
-        return planning.Plan(folder, False, {}, 1, layers, None, epochs=1, updates=1)
+        return planning.Plan(folder, NOTHING, {}, 1, layers, None, epochs=1, updates=1)
 
     plans = {"1": plan("mini", 10.0), "2": plan("mini", 10.0), "3": plan("small", 30.0)}
     assert planning.total(plans) == planning.total(dict(reversed(plans.items()))) == 40.0

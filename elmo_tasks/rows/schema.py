@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from elmo_tasks.rows.config import check_config
 from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePath, Scores, Split, Time
 from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
 from elmo_tasks.rows.parts import (
@@ -157,4 +158,11 @@ class Row(Measured, Header):
                 raise ValueError(f"elmo.weights must have the places {expected}, found {sorted(self.elmo.weights)}")
             if self.elmo.placement != "none" and self.bilm is None:
                 raise ValueError(f"bilm must be set for placement {self.elmo.placement}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_the_settings_that_tables_read(self) -> Row:
+        has_elmo = self.elmo is not None and self.elmo.placement != "none"
+        learned = self.elmo is not None and has_elmo and self.elmo.mix == "scalar"
+        check_config(self.config, learned=learned, encoder=has_elmo or self.kind == "language_model")
         return self

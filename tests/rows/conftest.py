@@ -23,7 +23,7 @@ HEADER: Json = {
     "commit": "c0ffee00",
     "dirty": False,
     "versions": {"torch": "2.6"},
-    "config": {"seed": 1},
+    "config": {"seed": 1, "bilm": {"name": "mini", "path": None}, "elmo": {"placement": "input", "lambda": 0.001}},
 }
 MEASURED: Json = {
     "status": "finished",

@@ -147,6 +147,23 @@ def test_a_file_that_is_not_a_row_is_one_sentence(text: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("section", "value", "sentence"),
+    [
+        ("trainer", "x", "config.trainer must be a section, found 'x'"),
+        ("elmo", {"placement": "input", "lambda": "x"}, "config.elmo.lambda cannot be 'x'"),
+        ("words", {"path": ["x"]}, "config.words.path cannot be ['x']"),
+        ("elmo", {"placement": "input"}, "config.elmo.lambda is missing"),
+        ("bilm", {}, "config.bilm.name is missing"),
+    ],
+)
+def test_the_configuration_must_have_what_tables_read(
+    supervised: Json, section: str, value: Any, sentence: str
+) -> None:
+    supervised["config"][section] = value
+    assert sentence in refused(supervised)
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("wb") as file:

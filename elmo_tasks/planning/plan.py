@@ -42,7 +42,7 @@ class DoneSoFar:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will take. The hours are those of all its epochs; patience may end it earlier.
+    """What a run will take. The hours are those of all epochs that are left; patience may end it earlier.
 
     Attributes:
         run_id: the run's name.
@@ -134,6 +134,6 @@ def total(plans: Mapping[str, Plan]) -> float:
     """Seconds of some runs one after the other; layers that several of them need are computed once."""
     layers: dict[tuple[Path, int, int], float] = {}
     for plan in plans.values():
-        if plan.layers is not None and not plan.done.scored:
+        if plan.layers is not None:
             layers[plan.layers.folder, plan.layers.n_missing, plan.layers.n_tokens] = plan.layers.seconds
     return sum(layers.values()) + sum(plan.fit_seconds for plan in plans.values())

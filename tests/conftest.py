@@ -9,6 +9,7 @@ from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
+os.environ["OMP_NUM_THREADS"] = "1"  # in programs that tests start: more would wait for each other
 
 import pytest
 import torch

@@ -10,7 +10,10 @@ from elmo_tasks.tables import Column, Gain, Line, Table, make_command
 
 from .grids import BASELINE, ELMO_DROPOUT, GRID, GRIDS, NAMES
 
-BEST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {"sst5": ((), ("elmo.dropout=0.4",))}
+BEST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "sst5": ((), ("elmo.dropout=0.4",)),
+    "ner": (("task.model.dropout=0.3",), ()),
+}
 """Of the tasks whose search is complete: overrides of the baseline's best line, and of ELMo's with its best dropout."""
 
 DEV_ONLY = ("squad",)

@@ -67,5 +67,22 @@ def test_the_best_are_those_of_a_search_that_was_completed():
         assert all(run) == (task in arms.BEST)
 
 
+@pytest.mark.parametrize("task", arms.BEST)
+def test_the_best_have_the_highest_dev_score_of_the_committed_rows(task):
+    rows = read_rows([Path(arms.__file__).parent / "rows"]).by_setting
+
+    def score(overrides):
+        (row,) = [row for row in rows[key(f"task={task}", *overrides)] if row.seed == 1]
+        return row.scores["dev"][row.metric.name]
+
+    configurations = list(grids.GRIDS[task].values())
+    dropouts = [column.overrides for column in grids.ELMO_DROPOUT.scores()]
+    best_baseline = max(configurations, key=lambda overrides: score((*NONE, *overrides)))
+    best_elmo = (*max(configurations, key=score), *max(dropouts, key=score))
+    of_baseline, of_elmo = arms.BEST[task]
+    assert of_baseline == best_baseline
+    assert key(f"task={task}", *of_elmo) == key(f"task={task}", *best_elmo)
+
+
 def test_the_search_covers_the_tasks_of_table_1():
     assert set(grids.GRIDS) == set(grids.NAMES) == TASKS >= set(arms.BEST)

@@ -13,6 +13,7 @@ from .grids import BASELINE, ELMO_DROPOUT, GRID, GRIDS, NAMES
 BEST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sst5": ((), ("elmo.dropout=0.4",)),
     "ner": (("task.model.dropout=0.3",), ()),
+    "snli": (("task.model.hidden=150",), ("task.model.dropout=0.3",)),
 }
 """Of the tasks whose search is complete: overrides of the baseline's best line, and of ELMo's with its best dropout."""
 

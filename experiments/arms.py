@@ -14,9 +14,10 @@ BEST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sst5": ((), ("elmo.dropout=0.4",)),
     "ner": (("task.model.dropout=0.3",), ()),
     "snli": (("task.model.hidden=150",), ("task.model.dropout=0.3",)),
+    "srl": ((), ("elmo.dropout=0",)),
     "coref": (("task.model.lexical_dropout=0.3",), ("task.model.lexical_dropout=0.3",)),
 }
-"""Of the tasks whose search is complete: overrides of the baseline's best line, and of ELMo's with its best dropout."""
+"""Of the tasks whose search is complete: overrides of each arm's best configuration, the baseline's and ELMo's."""
 
 DEV_ONLY = ("squad",)
 """Tasks whose test set is not public."""

@@ -84,7 +84,7 @@ def source_arguments(
     files = section["files"]
     return {
         "reader": reader,
-        "source": Hub(**section["hub"]) if hub else Files(root, files, files_key, division=reader.division),
+        "source": Hub(**section["hub"]) if hub else Files(root, files, reader, files_key),
         "dev_share": section["dev_share"],
     }
 

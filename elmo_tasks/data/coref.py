@@ -13,7 +13,7 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, read_clusters
-from elmo_tasks.data.conll2012 import SPEAKER, Document, read_documents
+from elmo_tasks.data.conll2012 import SPEAKER, Document, conll_files, read_documents
 from elmo_tasks.data.fields import as_tokens, state_lists
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tokens import split_words
@@ -81,6 +81,10 @@ class CorefReader(Reader[CorefItem]):
     def __init__(self, *, max_training_sentences: Size, ontonotes: bool = False, encoding: str = "utf-8") -> None:
         super().__init__(encoding=encoding)
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
+
+    def list_files(self, folder: Path) -> list[Path]:
+        """The ``*_conll`` files below it (see :func:`conll_files`)."""
+        return conll_files(folder)
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
         """All documents of a file, or of a folder of ``*_conll`` files; none may be there twice (name and part)."""

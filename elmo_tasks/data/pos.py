@@ -77,9 +77,13 @@ class PosReader(Reader[PosItem]):
             for sentence in sentences
         ]
 
+    def list_files(self, folder: Path) -> list[Path]:
+        """All ``*.mrg`` files, those of every split."""
+        return list_trees(folder)
+
     def division(self, folder: Path) -> str:
         """The sections of the files, if they decide; else their order does."""
-        sections = [_section(file) for file in _list_trees(folder)]
+        sections = [_section(file) for file in list_trees(folder)]
         return ",".join(map(str, sections)) if _are_official(sections) else ""
 
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
@@ -141,14 +145,19 @@ def find_trees(folder: Path, split: str) -> list[Path]:
     Raises:
         UserError: if the folder has no trees.
     """
-    files = _list_trees(folder)
+    files = list_trees(folder)
     sections = [_section(file) for file in files]
     if _are_official(sections):
         return [file for file, section in zip(files, sections, strict=True) if section in _SECTIONS[split]]
     return [file for k, file in enumerate(files) if k % 10 in _TENTHS[split]]
 
 
-def _list_trees(folder: Path) -> list[Path]:
+def list_trees(folder: Path) -> list[Path]:
+    """All ``*.mrg`` files below a folder, in order of their names.
+
+    Raises:
+        UserError: if there are none.
+    """
     files = [file for file in files_below(folder) if file.suffix == ".mrg"]
     if not files:
         raise UserError(f"{folder}: no *.mrg file in it; expected the Treebank's merged trees")

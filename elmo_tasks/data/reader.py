@@ -52,6 +52,14 @@ class Reader(ABC, Generic[Item]):
             UserError: naming file and line.
         """
 
+    def list_files(self, folder: Path) -> list[Path]:
+        """The files of a folder that :meth:`read_file` reads, in its order; the data's digest is that of these.
+
+        Raises:
+            UserError: if there are none, or the format has no folders.
+        """
+        raise UserError(f"{folder}: a folder; expected a file")
+
     def division(self, folder: Path) -> str | None:
         """How :meth:`read_file` divides a folder that holds all splits; part of the digest of the data.
 

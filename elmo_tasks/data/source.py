@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from elmo_tasks.data.files import files_below
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -47,9 +46,9 @@ class Files:
         root: the folder.
         files: path or pattern (``train*.jsonl``) of each split; None where a set has no such split. A missing test file
             is an error only when the test set is to be scored. No other split may have a file of train.
+        reader: lists the files of a folder. If it divides the folder of train (see :meth:`Reader.division`), all splits
+            must be that folder.
         key: the name of ``files`` in the configuration, for messages.
-        division: how a folder is divided into splits (see :meth:`Reader.division`). If it does not return None, all
-            splits must be that folder.
 
     Raises:
         UserError: if the root or a file is missing, a pattern matches several files, a training file is in another
@@ -60,9 +59,8 @@ class Files:
         self,
         root: str | None,
         files: Mapping[str, str | None],
+        reader: Reader[Any],
         key: str = "task.files",
-        *,
-        division: Callable[[Path], str | None] = lambda folder: None,
     ) -> None:
         self.key = key
         if root is None:
@@ -77,8 +75,8 @@ class Files:
         named = [split for split in SPLITS if files.get(split) is not None]
         found = {split: _find(Path(root), str(files[split]), split, key) for split in named}
         self.paths = {split: path for split, path in found.items() if path is not None}
-        contents = {split: _list_files(path) for split, path in self.paths.items()}
-        divided = division(self.paths["train"]) if self.paths["train"].is_dir() else None
+        contents = {s: reader.list_files(path) if path.is_dir() else [path] for s, path in self.paths.items()}
+        divided = reader.division(self.paths["train"]) if self.paths["train"].is_dir() else None
         if divided is None:
             refuse_leaks(contents)
         else:
@@ -126,8 +124,3 @@ def _find(root: Path, pattern: str, split: str, key: str) -> Path | None:
     if not paths and split != "test":
         raise UserError(f"{root / pattern}: no such file; set data.root, or {key}.{split} to its place below data.root")
     return paths[0] if paths else None
-
-
-def _list_files(path: Path) -> list[Path]:
-    """The file, or all files of a folder."""
-    return [path] if path.is_file() else [file for file in files_below(path) if file.is_file()]

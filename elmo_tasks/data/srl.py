@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text, mask_of
-from elmo_tasks.data.conll2012 import read_documents
+from elmo_tasks.data.conll2012 import conll_files, read_documents
 from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.frames import SrlGold, read_frames
 from elmo_tasks.data.reader import Reader
@@ -69,6 +69,10 @@ class SrlReader(Reader[SrlItem]):
     def __init__(self, *, max_training_tokens: Size, encoding: str = "utf-8") -> None:
         super().__init__(encoding=encoding)
         self.max_training_tokens = max_training_tokens
+
+    def list_files(self, folder: Path) -> list[Path]:
+        """The ``*_conll`` files below it (see :func:`conll_files`)."""
+        return conll_files(folder)
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:
         """All sentences with predicates of a file, or of a folder of ``*_conll`` files.

@@ -71,7 +71,7 @@ def _digest_data(root: str, files: str, reader: str) -> tuple[str, str | None]:
     from elmo_tasks.data.source import Files
 
     folder = str(SAMPLE) if root == "bundled" else root
-    found = Files(folder, json.loads(files), division=make(json.loads(reader)).division)
+    found = Files(folder, json.loads(files), make(json.loads(reader)))
     return found.digest, found.test_digest
 
 

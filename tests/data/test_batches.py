@@ -32,9 +32,10 @@ def make_data(tmp_path):
             (tmp_path / split).write_text("".join(lines), "utf-8")
         settings = {"fraction": 1.0, "batch_size": 8, "seed": 1} | options
         words = WordVectors(name="random", path=None, dim=3, lowercase=True)
+        reader = SstReader(phrases=False)
         data = TaskData(
-            reader=SstReader(phrases=False),
-            source=Files(str(tmp_path), FILES),
+            reader=reader,
+            source=Files(str(tmp_path), FILES, reader),
             words=words,
             update_words=False,
             **{"batch_tokens": 10_000, **settings},
@@ -224,9 +225,10 @@ def documents(tmp_path):
             lines.append(f"#begin document (d{k}); part 000\n" + "\n".join(rows) + "\n#end document\n")
         for split in FILES:
             (tmp_path / split).write_text("".join(lines), "utf-8")
+        reader = CorefReader(max_training_sentences=3)
         data = TaskData(
-            reader=CorefReader(max_training_sentences=3),
-            source=Files(str(tmp_path), FILES),
+            reader=reader,
+            source=Files(str(tmp_path), FILES, reader),
             fraction=fraction,
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,

@@ -75,7 +75,7 @@ def test_a_token_of_1000_characters_is_still_a_token(read):
 def test_a_file_without_a_sentence_is_refused_as_empty(tmp_path, content):
     for split in ("train", "dev", "test"):
         (tmp_path / split).write_text(content, "utf-8")
-    files = Files(str(tmp_path), {split: split for split in ("train", "dev", "test")})
+    files = Files(str(tmp_path), {split: split for split in ("train", "dev", "test")}, NerReader())
     with pytest.raises(UserError, match=r"/dev: nothing to use in it; expected the dev split"):
         files.read(NerReader(), "dev")
 

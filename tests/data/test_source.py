@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.corpus import TextFiles
 from elmo_tasks.data.hub import Hub, is_reachable
 from elmo_tasks.data.ner import NerReader
@@ -17,12 +18,21 @@ from elmo_tasks.data.pos import PosReader
 from elmo_tasks.data.snli import LABELS, SnliReader
 from elmo_tasks.data.source import Files
 from elmo_tasks.data.splits import check_dev
+from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
 
+TREES, FRAMES = SstReader(phrases=False), SrlReader(max_training_tokens=100)
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 NER = [{"tokens": ["Ann", "Lee", "left"], "ner_tags": [1, 2, 0]}, {"tokens": ["Oslo"], "ner_tags": [5]}]
 SST = [{"text": "a fine film", "label": 4}, {"text": "no", "label": 1}]
+
+
+class Dividing(SrlReader):
+    """Chooses the files of each split."""
+
+    def division(self, folder):
+        return ""
 
 
 @pytest.fixture(autouse=True)
@@ -168,13 +178,13 @@ def files(tmp_path):
 
 
 def test_each_split_is_read_from_its_own_file(files, tmp_path):
-    source, reader = Files(str(tmp_path), files), SstReader(phrases=False)
-    assert [source.read(reader, split)[0].tokens for split in ("train", "dev", "test")] == [["a"], ["b"], ["c"]]
+    source = Files(str(tmp_path), files, TREES)
+    assert [source.read(TREES, split)[0].tokens for split in ("train", "dev", "test")] == [["a"], ["b"], ["c"]]
 
 
 def test_a_folder_that_is_not_there_is_named(files, tmp_path):
     with pytest.raises(UserError, match=r"^data\.root=.*/elsewhere: no such folder$"):
-        Files(str(tmp_path / "elsewhere"), files)
+        Files(str(tmp_path / "elsewhere"), files, TREES)
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
@@ -182,7 +192,7 @@ def test_a_folder_that_is_not_there_is_named(files, tmp_path):
 def test_a_file_of_train_is_in_no_other_split(files, tmp_path, split, name):
     (tmp_path / "link").symlink_to("a")
     with pytest.raises(UserError, match=rf"/{name} is in both train and {split}; expected files of its own for each$"):
-        Files(str(tmp_path), files | {split: name})
+        Files(str(tmp_path), files | {split: name}, TREES)
 
 
 @pytest.mark.parametrize(("train", "dev"), [("data", "data/dev"), ("data", "data"), ("data/train", "data")])
@@ -194,10 +204,10 @@ def test_a_folder_of_train_holds_no_file_of_another_split(tmp_path, train, dev):
     with pytest.raises(
         UserError, match=r"/a\.gold_conll is in both train and dev; expected files of its own for each$"
     ):
-        Files(str(tmp_path), found)
+        Files(str(tmp_path), found, FRAMES)
     if train == dev:  # a reader that chooses the files of each split
-        Files(str(tmp_path), found, division=lambda folder: "")
-    Files(str(tmp_path), found | {"train": "data/train", "dev": "data/dev"})
+        Files(str(tmp_path), found, Dividing(max_training_tokens=100))
+    Files(str(tmp_path), found | {"train": "data/train", "dev": "data/dev"}, FRAMES)
 
 
 @pytest.mark.parametrize("dev", ["dev", "dev.txt", None])
@@ -207,12 +217,12 @@ def test_a_folder_that_is_divided_is_that_of_all_splits(tmp_path, dev):
         (tmp_path / folder / "a.mrg").write_text(f"( (S (NN {folder}) ))")
     (tmp_path / "dev.txt").write_text("a NN\n")
     found = {"train": "trees", "dev": "trees", "test": None}
-    assert Files(str(tmp_path), found, division=PosReader().division).splits == ["train", "dev"]
+    assert Files(str(tmp_path), found, PosReader()).splits == ["train", "dev"]
     sentence = (
         rf"task\.files\.train is the folder .*trees, which is divided .*, but task\.files\.dev is .*{dev or 'null'};"
     )
     with pytest.raises(UserError, match=sentence):
-        Files(str(tmp_path), found | {"dev": dev}, division=PosReader().division)
+        Files(str(tmp_path), found | {"dev": dev}, PosReader())
 
 
 def test_held_out_text_is_not_in_the_training_text(tmp_path):
@@ -223,11 +233,11 @@ def test_held_out_text_is_not_in_the_training_text(tmp_path):
 
 
 def test_digest_of_files_changes_with_any_of_them_and_with_their_order(files, tmp_path):
-    first = Files(str(tmp_path), files).digest
-    assert Files(str(tmp_path), files).digest == first
-    assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}).digest != first
+    first = Files(str(tmp_path), files, TREES).digest
+    assert Files(str(tmp_path), files, TREES).digest == first
+    assert Files(str(tmp_path), {"train": "b", "dev": "a", "test": "c"}, TREES).digest != first
     (tmp_path / "b").write_text("(2 b)\n")
-    assert Files(str(tmp_path), files).digest != first
+    assert Files(str(tmp_path), files, TREES).digest != first
 
 
 def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
@@ -238,9 +248,9 @@ def test_digest_of_folders_changes_where_train_ends_and_dev_begins(tmp_path):
         for folder, names in ((folders["train"], train), (folders["dev"], dev or "")):
             for name in names:
                 (tmp_path / folder).mkdir(exist_ok=True)
-                (tmp_path / folder / name).write_text(f"(3 {name})\n")
-        division = (lambda folder: "") if train == dev else (lambda folder: None)
-        found.append(Files(str(tmp_path), folders, division=division).digest)
+                (tmp_path / folder / f"{name}_conll").write_text(f"(3 {name})\n")
+        reader = Dividing(max_training_tokens=100) if train == dev else FRAMES
+        found.append(Files(str(tmp_path), folders, reader).digest)
         if dev not in ("d", None, train):
             text = TextFiles(root=str(tmp_path), train=f"{folders['train']}/*", heldout=f"{folders['dev']}/*")
             assert text.digest == found[-1]
@@ -258,7 +268,7 @@ def test_digest_of_a_divided_folder_changes_with_the_sections_that_divide_it(tmp
             path = tmp_path / str(k) / f"{name.format(100 * n)}.mrg"
             path.write_text(f"( (S (NN n{n}) ))")
         folders = dict.fromkeys(("train", "dev", "test"), str(k))
-        files = Files(str(tmp_path), folders, division=PosReader().division)
+        files = Files(str(tmp_path), folders, PosReader())
         found.append((files.digest, files.test_digest))
     assert found[0][0] != found[1][0]
     assert found[0][1] != found[1][1]
@@ -266,9 +276,9 @@ def test_digest_of_a_divided_folder_changes_with_the_sections_that_divide_it(tmp
 
 
 def test_the_test_file_has_a_digest_of_its_own(files, tmp_path):
-    first = Files(str(tmp_path), files)
+    first = Files(str(tmp_path), files, TREES)
     (tmp_path / "c").write_text("(2 c)\n")
-    changed, missing = Files(str(tmp_path), files), Files(str(tmp_path), files | {"test": None})
+    changed, missing = Files(str(tmp_path), files, TREES), Files(str(tmp_path), files | {"test": None}, TREES)
     assert first.digest == changed.digest == missing.digest
     assert len({first.test_digest, changed.test_digest, None}) == 3
     assert missing.test_digest is None
@@ -277,44 +287,72 @@ def test_the_test_file_has_a_digest_of_its_own(files, tmp_path):
 def test_digest_of_a_folder_covers_what_is_linked_below_it(files, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "x").write_text("(3 x)\n")
+    (tmp_path / "elsewhere" / "x_conll").write_text("(3 x)\n")
     (tmp_path / "folder" / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
     (tmp_path / "folder" / "gone").symlink_to(tmp_path / "nowhere")
-    first = Files(str(tmp_path), files | {"train": "folder"}).digest
-    (tmp_path / "elsewhere" / "x").write_text("(2 x)\n")
-    assert Files(str(tmp_path), files | {"train": "folder"}).digest != first
+    first = Files(str(tmp_path), files | {"train": "folder"}, FRAMES).digest
+    (tmp_path / "elsewhere" / "x_conll").write_text("(2 x)\n")
+    assert Files(str(tmp_path), files | {"train": "folder"}, FRAMES).digest != first
+    (tmp_path / "folder" / "gone_conll").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"/folder/gone_conll: cannot be read as a file"):
+        Files(str(tmp_path), files | {"train": "folder"}, FRAMES)
+
+
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [(FRAMES, "{}_conll"), (CorefReader(max_training_sentences=9), "{}_conll"), (PosReader(), "{}.mrg")],
+)
+def test_digest_of_a_folder_is_that_of_the_files_that_are_read(tmp_path, reader, name):
+    """A file that is renamed out of the way changes the data; one that is never read does not."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for k in range(10):
+        (folder / name.format(k)).write_text(f"{k}\n")
+    splits = {"train": "folder", "dev": "folder" if isinstance(reader, PosReader) else "dev", "test": None}
+    (tmp_path / "dev").write_text("dev\n")
+    first = Files(str(tmp_path), splits, reader).digest
+    (folder / "README").write_text("what it is\n")
+    assert Files(str(tmp_path), splits, reader).digest == first
+    (folder / name.format(3)).rename(folder / f"{name.format(3)}.off")
+    assert Files(str(tmp_path), splits, reader).digest != first
+
+
+def test_a_folder_is_no_file(files, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match=r"/folder: a folder; expected a file$"):
+        Files(str(tmp_path), files | {"train": "folder"}, TREES)
 
 
 def test_a_pattern_means_the_one_file_that_matches(files, tmp_path):
     (tmp_path / "train-part.x").write_text("(3 part)\n")
-    source = Files(str(tmp_path), files | {"train": "train*.x"})
-    assert source.read(SstReader(phrases=False), "train")[0].tokens == ["part"]
+    source = Files(str(tmp_path), files | {"train": "train*.x"}, TREES)
+    assert source.read(TREES, "train")[0].tokens == ["part"]
     (tmp_path / "train-whole.x").touch()
     with pytest.raises(
         UserError, match=r"train-part\.x and train-whole\.x match, but one is expected; set task\.files\.train"
     ):
-        Files(str(tmp_path), files | {"train": "train*.x"})
+        Files(str(tmp_path), files | {"train": "train*.x"}, TREES)
 
 
 def test_a_file_may_be_named_by_its_whole_path(files, tmp_path):
     elsewhere = tmp_path / "elsewhere[1]"
     elsewhere.write_text("(3 far)\n")
-    assert Files(str(tmp_path), files | {"dev": str(elsewhere)}).paths["dev"] == elsewhere
+    assert Files(str(tmp_path), files | {"dev": str(elsewhere)}, TREES).paths["dev"] == elsewhere
 
 
 def test_only_the_test_set_may_be_missing(files, tmp_path):
     (tmp_path / "c").unlink()
-    assert Files(str(tmp_path), files).splits == ["train", "dev"]
-    assert Files(str(tmp_path), files | {"test": None}).splits == ["train", "dev"]
+    assert Files(str(tmp_path), files, TREES).splits == ["train", "dev"]
+    assert Files(str(tmp_path), files | {"test": None}, TREES).splits == ["train", "dev"]
 
 
 def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
     with pytest.raises(UserError, match=r"data\.root is not set; add data\.root=DIR"):
-        Files(None, files)
+        Files(None, files, TREES)
     with pytest.raises(UserError, match=r"data\.root=.*nowhere: no such folder"):
-        Files(str(tmp_path / "nowhere"), files)
+        Files(str(tmp_path / "nowhere"), files, TREES)
     with pytest.raises(UserError, match=r"/x: no such file; set data\.root, or task\.files\.dev"):
-        Files(str(tmp_path), files | {"dev": "x"})
+        Files(str(tmp_path), files | {"dev": "x"}, TREES)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +367,7 @@ def test_missing_places_are_named_with_the_option_to_set(files, tmp_path):
 )
 def test_paths_must_be_strings(files, message, tmp_path):
     with pytest.raises(UserError, match=message):
-        Files(str(tmp_path), files | {"dev": None, "test": None})
+        Files(str(tmp_path), files | {"dev": None, "test": None}, TREES)
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ def source(tmp_path):
     def source(**contents):
         for split, content in contents.items():
             (tmp_path / split).write_text(content, "utf-8")
-        return Files(str(tmp_path), {split: split if split in contents else None for split in ("train", "dev", "test")})
+        splits = {split: split if split in contents else None for split in ("train", "dev", "test")}
+        return Files(str(tmp_path), splits, SstReader(phrases=False))
 
     return source
 

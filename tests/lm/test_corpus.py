@@ -55,7 +55,7 @@ def test_words_are_composed_and_keep_compatibility_characters(tmp_path):
 def test_words_of_a_task_s_text_have_one_spelling_too(tmp_path):
     for name in ("train", "dev"):
         (tmp_path / name).write_text(f"{decomposed('naïve')} x x B-X\nm² x x O\n", "utf-8")
-    source = Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None})
+    source = Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None}, NerReader())
     text = TaskText(reader=NerReader(), source=source, fraction=1.0, seed=0)
     assert [list(text.sentences(split)) for split in ("train", "dev")] == [[["naïve", "m²"]]] * 2
 

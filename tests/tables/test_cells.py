@@ -98,10 +98,11 @@ def test_rows_of_other_data_or_weights_are_not_averaged(tmp_path: Path, write: A
 
 
 def test_the_data_files_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any) -> None:
+    from elmo_tasks.data.ner import NerReader
     from elmo_tasks.data.source import Files
 
     write(NER, seed=1, dev=10.0)
-    digest = Files(str(SAMPLE), setting(("data=local", NER)).config["task"]["files"]).digest
+    digest = Files(str(SAMPLE), setting(("data=local", NER)).config["task"]["files"], NerReader()).digest
     write(NER, seed=1, dev=80.0, data={"digest": digest}, created="2000-01-01T00:00:00+00:00")
     assert cell(tmp_path, n=1).values == {1: 10.0}
     assert cell(tmp_path, NER, f"data.root={SAMPLE}", n=1).values == {1: 80.0}

@@ -196,7 +196,7 @@ def make_data(write_file, tmp_path):
             write_file(*lines, name=split)
         data = TaskData(
             reader=SnliReader(),
-            source=Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None}),
+            source=Files(str(tmp_path), {"train": "train", "dev": "dev", "test": None}, SnliReader()),
             fraction=1.0,
             words=WordVectors(name="random", path=None, dim=3, lowercase=True),
             update_words=False,

@@ -231,9 +231,10 @@ def test_a_sentences_layers_are_computed_and_stored_once_for_all_its_predicates(
     monkeypatch.setattr(tiny_bilm, "layers", lambda s, **kwargs: calls.extend(s) or layers(s, **kwargs))
     for split in ("train", "dev"):
         (tmp_path / f"{split}.conll").write_text(conll([SAID, GOOD_NIGHT, RAINED, SAID]))
+    reader = SrlReader(max_training_tokens=100)
     data = TaskData(
-        reader=SrlReader(max_training_tokens=100),
-        source=Files(str(tmp_path), {"train": "train.conll", "dev": "dev.conll", "test": None}),
+        reader=reader,
+        source=Files(str(tmp_path), {"train": "train.conll", "dev": "dev.conll", "test": None}, reader),
         fraction=1.0,
         words=WordVectors(name="random", path=None, dim=3, lowercase=True),
         update_words=False,

@@ -34,6 +34,8 @@ def identify(cfg: dict[str, Any], inputs: RunInputs) -> str:
     part = score_relevant(cfg, cfg["task"]["kind"])
     if "words" in part:
         part["words"] = {**part["words"], "path": inputs.words}  # its content, wherever it is
+    if "warm_text" in part.get("bilm", {}):
+        part["bilm"] = {**part["bilm"], "warm_text": None}  # the digest in ``bilm_read`` stands for it
     bilm = None if inputs.bilm is None else asdict(inputs.bilm)
     digests = {"seed": cfg["seed"], "data_digest": inputs.data, "bilm_read": bilm}
     if inputs.initial is not None:

@@ -33,13 +33,16 @@ def check_encoding(name: str) -> str:
     return codecs.lookup(name).name
 
 
-def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None, errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
     """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are removed.
 
     Args:
         path: of the file; its ending says how it is compressed.
         max_bytes: no more of a line is ever held; a longer one is an error.
         encoding: a user's choice (see :func:`check_encoding`); None is UTF-8.
+        errors: what is done with bytes that cannot be decoded, as in ``bytes.decode``.
 
     Raises:
         UserError: as :func:`opened`, and naming file and line, if a line is too long or cannot be decoded.
@@ -52,7 +55,7 @@ def read_lines(path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | Non
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
                 if number == 1:
                     raw = _without_mark(path, raw, codec)
-                line = raw.decode(codec).rstrip("\r\n")
+                line = raw.decode(codec, errors).rstrip("\r\n")
                 if number == 1 and "\r" in line:
                     raise UserError(f"{path}:1: a carriage return within the line; expected lines ending in LF or CRLF")
                 yield number, line

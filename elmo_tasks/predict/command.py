@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elmo_tasks.data.files import decompressed_name
 from elmo_tasks.errors import UserError, shortened
@@ -14,8 +15,8 @@ from elmo_tasks.files import read_json as read_json_file
 from elmo_tasks.files import write_json, write_text
 from elmo_tasks.predict.readable import readable
 
-_AT_A_TIME = 1000
-"""Items whose layers are in the temporary store at once."""
+if TYPE_CHECKING:
+    from elmo_tasks.predict.predictor import Predictor
 
 
 def predict(arguments: list[str]) -> None:
@@ -28,7 +29,6 @@ def predict(arguments: list[str]) -> None:
     parser.add_argument("--keep-going", action="store_true", help="report bad items and skip them")
     given = parser.parse_args(arguments)
     from elmo_tasks.predict.lines import numbered_lines, read_json, read_text  # torch takes seconds: not for --help
-    from elmo_tasks.predict.predictor import load_run
 
     n_skipped = 0
 
@@ -38,7 +38,7 @@ def predict(arguments: list[str]) -> None:
         print(f"skipped: {error}", file=sys.stderr)
 
     on_error = skip if given.keep_going else None
-    predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
+    predictor = _load(given)
     if given.tokenized and not predictor.reader.takes_tokens:
         task = predictor.run.config["task"]["name"]
         raise UserError(f"--tokenized: task={task} takes text, not tokens; leave it out")
@@ -51,12 +51,10 @@ def predict(arguments: list[str]) -> None:
         raise UserError(f"{given.text}: no item in it")
     if isinstance(sys.stdout, io.TextIOWrapper):  # as input is read, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")
-    for start in range(0, len(inputs), _AT_A_TIME):
-        part = inputs[start : start + _AT_A_TIME]
-        names, items = [one.name for one in part], [one.fields for one in part]
-        for prediction in predictor.predict(items, names=names, on_error=on_error):
-            if prediction is not None:
-                print(json.dumps(prediction, ensure_ascii=False) if given.json else readable(prediction), flush=True)
+    names, items = [one.name for one in inputs], [one.fields for one in inputs]
+    for prediction in predictor.stream(items, names=names, on_error=on_error):
+        if prediction is not None:
+            print(json.dumps(prediction, ensure_ascii=False) if given.json else readable(prediction), flush=True)
     if n_skipped:
         sys.exit(f"error: {n_skipped} of {n_items} items skipped")
 
@@ -75,9 +73,7 @@ def evaluate(arguments: list[str]) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for scores and official files")
     given = parser.parse_args(arguments)
-    from elmo_tasks.predict.predictor import load_run
-
-    predictor = load_run(given.run, bilm_path=given.bilm, words_path=given.words, packages=given.package)
+    predictor = _load(given)
     folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.name}"
     _refuse_other_scores(folder / "scores.json", given.file)
     result = predictor.evaluate(given.file, given.split)
@@ -108,11 +104,19 @@ def _refuse_other_scores(path: Path, file: Path) -> None:
         )
 
 
+def _load(given: argparse.Namespace) -> Predictor:
+    from elmo_tasks.predict.predictor import load_run  # torch takes seconds: not for --help
+
+    moved = {"bilm_path": given.bilm, "words_path": given.words, "warm_text": given.warm_text}
+    return load_run(given.run, **moved, packages=given.package)
+
+
 def _parser(command: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(f"elmo-tasks {command}", description=description)
     parser.add_argument("run", metavar="RUN", help="folder of a finished run: outputs/runs/ID")
     parser.add_argument("--bilm", metavar="DIR", help="where the biLM is now, if it was moved")
     parser.add_argument("--words", metavar="FILE", help="where your file of word vectors is now, if it was moved")
+    parser.add_argument("--warm-text", metavar="FILE", help="where your bilm.warm_text is now, if it was moved")
     parser.add_argument(
         "--package", action="append", default=[], metavar="NAME", help="a package of your own whose classes it may use"
     )

@@ -16,10 +16,11 @@ from elmo_tasks.data.batching import item_lengths, make_batches
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.metrics.base import Exportable, Metric
 from elmo_tasks.processor import use_exact_products
-from elmo_tasks.runs.saved import SavedRun, read_model
+from elmo_tasks.runs.saved import Moved, SavedRun, read_model
 from elmo_tasks.store.store import Store
 
 OnError = Callable[[int, UserError], None]
+_AT_A_TIME = 1_000  # items whose layers are on the disk
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def load_run(
     *,
     bilm_path: str | None = None,
     words_path: str | None = None,
+    warm_text: str | None = None,
     packages: Sequence[str] = (),
 ) -> Predictor:
     """A finished run, from its folder alone: no training data are read.
@@ -52,14 +54,15 @@ def load_run(
         folder: ``outputs/runs/ID``, wherever it is now.
         bilm_path: where the biLM is now, if it was not a bundled one and has been moved.
         words_path: where the word vectors are now, if they were a file of your own and have been moved.
+        warm_text: where the text that warmed up the biLM is now, if it was one of your own and has been moved.
         packages: further packages whose classes the run may name, as ``packages=[...]`` of its training.
 
     Raises:
         UserError: if the folder is incomplete or damaged, or if its biLM is missing or another one.
     """
     use_exact_products()
-    run = read_model(Path(folder), bilm_path=bilm_path, words_path=words_path, packages=packages)
-    return Predictor(run)
+    moved = Moved(bilm_path, words_path, warm_text)
+    return Predictor(read_model(Path(folder), moved, packages))
 
 
 class Predictor:
@@ -104,6 +107,19 @@ class Predictor:
         Raises:
             UserError: naming the first bad item.
         """
+        return [*self.stream(items, names=names, on_error=on_error)]
+
+    def stream(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        names: Sequence[str] | None = None,
+        on_error: OnError | None = None,
+    ) -> Iterator[dict[str, Any] | None]:
+        """As :meth:`predict`, but each prediction comes as soon as it is made. All items are checked before the first.
+
+        Layers are computed for some items at a time, unless a sentence's layers depend on those before it.
+        """
         names = names or [f"item {number}" for number in range(1, len(items) + 1)]
         good: dict[int, Any] = {}
         for k, (fields, name) in enumerate(zip(items, names, strict=True)):
@@ -113,11 +129,14 @@ class Predictor:
                 if on_error is None:
                     raise
                 on_error(k, error)
-        decoded = self._decode([*good.values()])
-        found: list[dict[str, Any] | None] = [None] * len(items)
-        for (k, item), prediction in zip(good.items(), decoded, strict=True):
-            found[k] = {**items[k], **self.reader.to_json(item, prediction)}
-        return found
+        self._add_words([*good.values()])
+        n = len(items) if self.run.config["bilm"]["state"] == "carry" else _AT_A_TIME
+        for start in range(0, len(items), max(1, n)):
+            part = range(start, min(start + n, len(items)))
+            places = [k for k in part if k in good]
+            decoded = dict(zip(places, self._decode([good[k] for k in places]), strict=True))
+            for k in part:
+                yield {**items[k], **self.reader.to_json(good[k], decoded[k])} if k in good else None
 
     def evaluate(self, path: str | Path, split: str = "test") -> Evaluation:
         """Scores on a file of the task's format.
@@ -136,6 +155,7 @@ class Predictor:
         self.reader.check(items, split)
         for number, item in enumerate(items, start=1):
             self._check_length(item, f"{path}: item {number}")
+        self._add_words(items)
         metric: Metric = make(self.run.config["task"]["metric"])
         metric.reset()
         for _, batch, predictions in self._batches(items):
@@ -169,7 +189,6 @@ class Predictor:
         """The places, the batch and the predictions of some items at a time."""
         if not items:
             return
-        self._add_words(items)
         lengths = [item_lengths(self.reader, item) for item in items]
         with self._store(items) as store:
             for places in make_batches(

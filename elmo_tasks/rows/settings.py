@@ -76,11 +76,14 @@ def setting_key(config: dict[str, Any], kind: Kind) -> str:
     """A key that the runs of one setting share, whatever files they read.
 
     Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys, and
-    so have runs with the user's own word vectors and with the package's, and biLMs that started from other weights.
+    so have runs with the user's own word vectors or warm-up text and with the package's, and biLMs that started from
+    other weights.
     """
     part = _without(score_relevant(config, kind), ["task", "data", "seed"])  # it is that of the run
     if own_words(config, kind) is not None:
         part["words"] = {**part["words"], "path": "own"}
+    if part.get("bilm", {}).get("warm_text") is not None:
+        part["bilm"] = {**part["bilm"], "warm_text": "own"}
     if kind == "language_model" and (start := config.get("task", {}).get("lm", {}).get("init")) is not None:
         part["start"] = "own" if "/" in start else start
     reads_bilm = kind != "language_model" and config.get("elmo", {}).get("placement") != "none"

@@ -22,7 +22,7 @@ from elmo_tasks.files import check_object, read_json, read_object, sha256
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
-from elmo_tasks.runs.inputs import words_digest
+from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.tensors import check_shapes
 
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
@@ -70,15 +70,27 @@ class SavedRun:
         return vectors
 
 
-def read_model(
-    folder: Path, *, bilm_path: str | None = None, words_path: str | None = None, packages: Sequence[str] = ()
-) -> SavedRun:
+@dataclass(frozen=True)
+class Moved:
+    """Where the user's own files of a run are now; None for the place that they had.
+
+    Attributes:
+        bilm: of the biLM.
+        words: of the word vectors.
+        warm_text: of the text that warmed the biLM up.
+    """
+
+    bilm: str | None = None
+    words: str | None = None
+    warm_text: str | None = None
+
+
+def read_model(folder: Path, moved: Moved, packages: Sequence[str] = ()) -> SavedRun:
     """A run from its folder: the inverse of :func:`elmo_tasks.runs.folder.write_model`.
 
     Args:
         folder: ``runs/ID``.
-        bilm_path: where the biLM is now; None for the place that it had.
-        words_path: where the file of word vectors is now; None for the place that it had.
+        moved: files that are no longer where they were.
         packages: further packages whose classes the run may name.
 
     Raises:
@@ -103,27 +115,33 @@ def read_model(
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
-    if words_path is not None:
-        if words["path"] is None:
-            raise UserError(f"word vectors {words_path}: run {about['run_id']} read no file of word vectors")
-        words["path"] = words_path
+    _move(config, moved, about["run_id"])
     try:
         check_stored(config, packages)
-        return _build(folder, about, config, bilm_path)
+        return _build(folder, about, config)
     except UserError as error:
         raise error if str(folder) in str(error) else UserError(f"{folder / CONFIG}: {error}") from error
     except KeyError as error:
         raise UserError(f"{folder / CONFIG}: {error} is missing; expected the configuration of a run") from error
 
 
-def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_path: str | None) -> SavedRun:
-    if bilm_path is not None:
-        config["bilm"]["path"] = bilm_path
+def _move(config: dict[str, Any], moved: Moved, run_id: str) -> None:
+    """Set the places of files in a run's configuration."""
+    if moved.bilm is not None:
+        config["bilm"]["path"] = moved.bilm
+    if moved.words is not None:
+        if config["words"]["path"] is None:
+            raise UserError(f"word vectors {moved.words}: run {run_id} read no file of word vectors")
+        config["words"]["path"] = moved.words
+    if moved.warm_text is not None:
+        if config["bilm"].get("warm_text") is None:
+            raise UserError(f"warm-up text {moved.warm_text}: run {run_id} read no such file")
+        config["bilm"]["warm_text"] = moved.warm_text
+
+
+def _build(folder: Path, about: dict[str, Any], config: dict[str, Any]) -> SavedRun:
     encoder = build_bilm(config)
-    found, expected = None if encoder is None else encoder.digest, (about["bilm"] or {}).get("digest")
-    if found != expected:
-        said = f"the run has biLM {quoted(expected)}, but bilm.path={config['bilm']['path']} holds {found}"
-        raise UserError(f"{folder}: {said}")
+    _check_encoder(folder, about["bilm"] or {}, config, encoder)
     fitted = read_fitted(make(config["task"]["reader"]), folder / FITTED)
     make(config["task"]["metric"])
     with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the file
@@ -133,6 +151,18 @@ def _build(folder: Path, about: dict[str, Any], config: dict[str, Any], bilm_pat
     device = choose_device(config)
     model.to(device).eval()
     return SavedRun(about["run_id"], config, fitted, model, about["words"], encoder, device)
+
+
+def _check_encoder(folder: Path, about: dict[str, Any], config: dict[str, Any], encoder: Encoder | None) -> None:
+    """Check that the biLM, and the text that warmed it up, are those of the run."""
+    found = describe_bilm(config, encoder)
+    digest, warm = (None, None) if found is None else (found.digest, found.warm)
+    if digest != about.get("digest"):
+        said = f"the run has biLM {quoted(about.get('digest'))}, but bilm.path={config['bilm']['path']} holds {digest}"
+        raise UserError(f"{folder}: {said}")
+    if warm != about.get("warm"):
+        text = f"bilm.warm_text={config['bilm']['warm_text']}"
+        raise UserError(f"{folder}: {text} is not the text that warmed up the biLM of the run")
 
 
 def read_fitted(reader: Reader[Any], path: Path) -> FittedData:

@@ -13,22 +13,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import finalize
 
 _USE = "use"
 _BUSY = (errno.EAGAIN, errno.EACCES)
 
 
 class Lock:
-    """A lock that is held until :meth:`release`, or until this process ends."""
+    """A lock that is held until :meth:`release`, until nothing refers to it, or until this process ends."""
 
     def __init__(self, descriptor: int | None) -> None:
-        self._descriptor = descriptor
+        self._close = None if descriptor is None else finalize(self, os.close, descriptor)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._close is not None:
+            self._close()
 
 
 def locks_folder(folder: Path) -> Path:

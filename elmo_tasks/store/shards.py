@@ -48,7 +48,7 @@ class Shards:
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
-        self._lock: Lock | None = None  # says that this process uses the folder, until it ends
+        self._lock: Lock | None = None  # says that this process uses the folder, as long as this object is there
 
     @property
     def row_bytes(self) -> int:

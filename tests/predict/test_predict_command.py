@@ -8,8 +8,8 @@ import pytest
 
 from elmo_tasks.cli.main import main
 from elmo_tasks.places import BUNDLED
-from elmo_tasks.predict import command
-from elmo_tasks.predict.lines import _paragraphs
+from elmo_tasks.predict import predictor
+from elmo_tasks.predict.lines import _paragraphs, _read
 from elmo_tasks.predict.readable import readable
 
 Finished = Callable[..., Path]
@@ -128,6 +128,22 @@ def test_lines_that_cannot_be_read_are_skipped_and_counted(finished: Finished, t
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["items.txt", "items.jsonl"])
+def test_a_line_that_is_not_utf_8_is_named_or_skipped(finished: Finished, tmp_path: Path, capsys, name: str) -> None:
+    sentences = ["Anna sings .", "Un café .", "Oslo too ."]
+    lines = [json.dumps({"tokens": s}, ensure_ascii=False) if "jsonl" in name else s for s in sentences]
+    (tmp_path / name).write_bytes("\n".join(lines).encode("latin-1"))
+    command = ["predict", str(finished("ner")), "--text", str(tmp_path / name), "--json"]
+    with pytest.raises(SystemExit, match=rf"{name}:2: not UTF-8$"):
+        main(command)
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match=r"^error: 1 of 3 items skipped$"):
+        main([*command, "--keep-going"])
+    printed = capsys.readouterr()
+    assert printed.err.endswith(f"{name}:2: not UTF-8\n")
+    assert [json.loads(line)["tokens"][0] for line in printed.out.splitlines()] == ["Anna", "Oslo"]
+
+
 def test_a_byte_order_mark_on_standard_input_is_no_token(finished: Finished, capsys, monkeypatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffAnna sings .\n"))
     main(["predict", str(finished("ner")), "--json"])
@@ -231,11 +247,20 @@ def test_what_was_left_out_of_a_file_is_told_and_written(finished: Finished, tmp
 
 def test_each_document_is_named_by_its_first_line():
     lines = [("f:1", "a"), ("f:2", "b"), ("f:3", ""), ("f:4", "c")]
-    assert list(_paragraphs(lines)) == [("f:1", ["a", "b"]), ("f:4", ["c"])]
+    read = _read(_paragraphs(lines), lambda sentences, name: {"sentences": sentences}, None)
+    assert list(read) == [("f:1", {"sentences": ["a", "b"]}), ("f:4", {"sentences": ["c"]})]
+
+
+def test_a_document_with_a_bad_line_is_skipped_as_a_whole():
+    lines = [("f:1", "a"), ("f:2", "b\udce9"), ("f:3", ""), ("f:4", "c")]
+    errors: list[str] = []
+    read = _read(_paragraphs(lines), lambda sentences, name: {}, lambda place, error: errors.append(str(error)))
+    assert [name for name, _ in read] == ["f:4"]
+    assert errors == ["f:2: not UTF-8"]
 
 
 def test_every_item_has_a_prediction_however_many_are_read_at_a_time(finished, tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "_AT_A_TIME", 2)
+    monkeypatch.setattr(predictor, "_AT_A_TIME", 2)
     words = ["Anna", "Paul", "Rome", "Oslo", "Bonn"]
     (tmp_path / "text.txt").write_text("\n".join(words))
     main(["predict", str(finished("ner")), "--text", str(tmp_path / "text.txt"), "--json"])

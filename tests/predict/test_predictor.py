@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -85,6 +86,24 @@ def test_a_moved_folder_is_enough(finished: Finished, placement: str, tmp_path: 
     monkeypatch.setattr("elmo_tasks.assembly.build_data", None)
     assert load_run(moved).predict(items) == expected
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+
+
+def test_a_long_lived_predictor_keeps_no_file_open(finished: Finished) -> None:
+    predictor = load_run(finished("sst5"))
+    n_open = len(os.listdir("/dev/fd"))
+    for _ in range(5):
+        predictor.predict([{"text": "A fine film ."}])
+    assert len(os.listdir("/dev/fd")) == n_open
+
+
+def test_the_word_vectors_are_read_once_however_many_items_there_are(finished: Finished, monkeypatch: Any) -> None:
+    monkeypatch.setattr("elmo_tasks.predict.predictor._AT_A_TIME", 2)
+    predictor = load_run(finished("sst5"))
+    looked_up: list[list[str]] = []
+    lookup = predictor.run.vectors.lookup
+    monkeypatch.setattr(predictor.run.vectors, "lookup", lambda words: looked_up.append([*words]) or lookup(words))
+    predictor.predict([{"text": f"zyx{k} ."} for k in range(5)])
+    assert looked_up == [[f"zyx{k}" for k in range(5)]]
 
 
 def test_order_and_batch_mates_change_no_prediction(finished: Finished) -> None:

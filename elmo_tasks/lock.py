@@ -51,9 +51,7 @@ def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait 
             announced = True
         time.sleep(_PAUSE)
     try:
-        file.truncate(0)
-        file.write(json.dumps(_about_this_process()))
-        file.flush()
+        _write_owner(file, path)
         yield
     finally:
         path.unlink(missing_ok=True)  # before the lock is released: a waiting process sees that its file is gone
@@ -64,6 +62,15 @@ def _open(path: Path) -> TextIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}); {OTHER_FOLDER}") from error
+
+
+def _write_owner(file: TextIO, path: Path) -> None:
+    try:
+        file.truncate(0)
+        file.write(json.dumps(_about_this_process()))
+        file.flush()
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); {OTHER_FOLDER}") from error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from elmo_tasks.data.files import refuse_copies
+from elmo_tasks.data.files import find_matches, refuse_copies
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -66,7 +66,7 @@ def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
     """
     if Path(pattern).is_absolute():
         raise UserError(f"{option}={pattern}: expected a file pattern below data.root={root}")
-    shards = sorted(Path(root).glob(pattern))
+    shards = find_matches(Path(root), pattern, option)
     if not shards:
         raise UserError(f"{Path(root) / pattern}: no text found; set {option} (and data.root) to your files")
     check_shards(shards, f"{option}={pattern}")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 _OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 _COMPRESSED = re.compile(rb"\x1f\x8b|\xfd7zXZ\x00|BZh[1-9]1AY&SY|PK\x03\x04")  # first bytes: gzip, xz, bzip2, zip
@@ -39,6 +39,18 @@ def files_below(folder: Path) -> list[Path]:
         folders.sort()
         found += [Path(root, name) for name in names]
     return sorted(found)
+
+
+def find_matches(root: Path, pattern: str, option: str) -> list[Path]:
+    """The files and folders below ``root`` that match ``pattern``, sorted.
+
+    Raises:
+        UserError: naming ``option``, if it is no pattern.
+    """
+    try:
+        return sorted(root.glob(pattern))
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise UserError(f"{option}={quoted(pattern)} is no path or pattern ({error})") from error
 
 
 def decompressed_name(path: Path) -> str:

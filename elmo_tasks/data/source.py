@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from elmo_tasks.data.files import find_matches
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -114,10 +115,7 @@ def _find(root: Path, pattern: str, split: str, key: str) -> Path | None:
     """The one file (or the one folder) that a path or pattern means; None if test has none."""
     if (root / pattern).exists():
         return root / pattern
-    try:
-        paths = [] if Path(pattern).is_absolute() else sorted(root.glob(pattern))
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise UserError(f"{key}.{split}={quoted(pattern)} is no path or pattern ({error})") from error
+    paths = [] if Path(pattern).is_absolute() else find_matches(root, pattern, f"{key}.{split}")
     if len(paths) > 1:
         names = shortened(" and ".join(path.name for path in paths), 100)
         raise UserError(f"{root / pattern}: {names} match, but one is expected; set {key}.{split} to one of them")

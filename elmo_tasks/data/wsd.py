@@ -49,6 +49,7 @@ class WsdData:
             raise UserError(f"data.root={root}: no such folder")
         self.fraction, self.seed = fraction, seed
         self.senses = Path(root) / senses
+        self.missing = [folder for folder in test if not (Path(root) / folder).exists()]
         if not self.senses.is_file():
             raise UserError(f"{self.senses}: no such file; set data.root, or task.data.senses to its place below it")
         folders = {"train": [train], "dev": dev, "test": test}
@@ -57,7 +58,7 @@ class WsdData:
         self.files = {
             split: {Path(folder).name: _pairs(Path(root) / folder, split) for folder in folders[split]}
             for split in SPLITS
-            if split != "test" or any((Path(root) / folder).exists() for folder in test)
+            if split != "test" or not self.missing
         }
         refuse_leaks({split: self._list_files(split) for split in self.files})
         self.digest = self._digest("train", "dev", also=[self.senses])
@@ -80,7 +81,8 @@ class WsdData:
         """
         for split in splits:
             if split not in self.files:
-                raise UserError(f"there is no {split} set; set data.root, or task.data.{split} to its folders below it")
+                missing = ", ".join(self.missing)
+                raise UserError(f"{missing}: no such folder; set data.root, or task.data.test to the test sets")
         self.sets: dict[str, dict[str, list[SenseSentence]]] = {
             split: {
                 name: [sentence for text, keys in pairs for sentence in read_sense_corpus(text, keys)]

@@ -149,8 +149,7 @@ class RunFolder:
     def _publish_row(self, row: Row, folder: Path) -> None:
         predictions = folder / PREDICTIONS
         shown = self.row.with_suffix("")
-        if predictions.is_dir():
-            shutil.copytree(predictions, shown, dirs_exist_ok=True)
+        _copy_files(predictions, shown)
         for split in shown.iterdir() if shown.is_dir() else ():
             if not (predictions / split.name).is_dir():  # of earlier weights, which were scored on this split too
                 shutil.rmtree(split)
@@ -159,6 +158,25 @@ class RunFolder:
     def _unpublished_row(self, folder: Path) -> Path:
         """The row of a run that has finished but has not been moved to its place yet."""
         return folder / self.row.name
+
+
+def _copy_files(folder: Path, target: Path) -> None:
+    """Copy all files below a folder, if it is there.
+
+    Raises:
+        UserError: naming a file that cannot be written.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            copy = target / path.relative_to(folder)
+            try:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+            except OSError as error:
+                raise UserError(
+                    f"{copy}: cannot be written ({error.strerror}); the run has finished, so make room, or set "
+                    "results.dir to another folder, and run the same command again"
+                ) from error
 
 
 def ended_by_epochs(row: Row) -> bool:

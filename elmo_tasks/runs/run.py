@@ -113,6 +113,8 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
             message = "".join(traceback.format_exception_only(error)).strip()
             write_row(folder.row, FailedRow(**header, error=message))
         raise
+    if finished is not None and not cfg["force"]:  # only scores were added: the settings are still those of training
+        header["config"] = {**finished.config, "test": cfg["test"]}
     return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
 
 

@@ -97,10 +97,11 @@ class SupervisedRun:
 
     def _add_test_scores(self, folder: RunFolder, finished: Row) -> Row:
         """The row of a finished run with the scores of its weights on the test set; all else stays."""
+        weights = folder.check_weights(finished)
         self._read()
         self.data.fitted = read_fitted(self.data.reader, folder.final / FITTED)  # the words whose rows its weights have
         module = build_module(self.cfg, build_model(self.cfg, self.data, self.elmo))
-        read_weights(module.model, folder.check_weights(finished))
+        read_weights(module.model, weights)
         module.to(choose_device(self.cfg))
         scores, files = self._score(module, folder, finished=True)
         return replace(

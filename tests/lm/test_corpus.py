@@ -220,3 +220,5 @@ def test_shards_of_training_text_come_in_another_order_and_held_out_text_does_no
 def test_a_pattern_that_is_no_pattern_below_the_root_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"^task\.lm\.train=/.*: expected a file pattern below data\.root"):
         find_shards(tmp_path, str(tmp_path / "*.txt"), "task.lm.train")
+    with pytest.raises(UserError, match=r"^task\.lm\.train='en/\*\*\.txt' is no path or pattern"):
+        find_shards(tmp_path, "en/**.txt", "task.lm.train")

@@ -1,5 +1,6 @@
 """One run, one owner; and whatever fails or is killed, a finished result stays whole."""
 
+import errno
 import json
 import os
 import shutil
@@ -74,6 +75,40 @@ def test_a_forced_rerun_that_fails_leaves_the_finished_result(composed: Any, tmp
     assert assert_whole(folder) == before
 
 
+def test_a_full_disk_is_named_before_a_run_begins(tmp_path: Path, monkeypatch: Any) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lock, "_about_this_process", full)
+    with (
+        pytest.raises(
+            UserError, match=r"/a\.lock: cannot be written \(No space left on device\); choose another folder"
+        ),
+        owned(tmp_path / "a.lock", wait=False),
+    ):
+        raise AssertionError
+    assert not (tmp_path / "a.lock").exists()
+
+
+def test_a_finished_run_whose_predictions_cannot_be_copied_is_published_by_the_next_call(
+    composed: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    srl = ("task=srl", "elmo.placement=none", "trainer.max_epochs=1", "data.fraction=0.05")
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfile", full)
+        with pytest.raises(
+            UserError, match=r"cannot be written \(No space left .*\); the run has finished, so make room"
+        ):
+            train.run(composed(*srl))
+    monkeypatch.setattr(supervised, "fit", killed)
+    train.run(composed(*srl, f"results.dir={tmp_path / 'elsewhere'}"))
+    (row,) = (tmp_path / "elsewhere").glob("*.json")
+    assert [*row.with_suffix("").rglob("*.*")]
+
+
 STEPS = {
     "shutil.rmtree": (shutil, "rmtree"),
     "Path.rename": (Path, "rename"),
@@ -122,12 +157,13 @@ def test_a_kill_at_any_step_of_a_publication_leaves_the_old_result_or_the_new_on
 
 
 def test_a_test_set_is_scored_with_the_saved_weights(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    train.run(composed(*SST))
+    train.run(composed(*SST, "trainer.threads=1"))
     folder = run_folder(tmp_path)
     before = assert_whole(folder)
     monkeypatch.setattr(supervised, "fit", killed)
     train.run(composed(*SST, "test=true"))
     after = assert_whole(folder)
+    assert after.config == before.config | {"test": True}  # that of the training, as its threads are
     assert set(after.scores) == {"dev", "test"}
     assert (after.weights, after.training, after.scores["dev"]) == (
         before.weights,

@@ -130,7 +130,9 @@ def test_what_a_probe_cannot_do_gives_a_one_sentence_error(
     assert not list(tmp_path.glob("outputs/rows/*.json"))
 
 
-def test_without_test_sets_the_dev_set_is_scored_alone(run: Any, tmp_path: Path) -> None:
-    run("elmo.mix=last", "task.data.test=[wsd/none]")
-    with pytest.raises(UserError, match=r"^there is no test set; set data\.root, or task\.data\.test"):
-        run("elmo.mix=last", "task.data.test=[wsd/none]", "test=true")
+@pytest.mark.parametrize("there", ["", "wsd/eval/senseval2,"])
+def test_without_all_test_sets_the_dev_set_is_scored_alone(run: Any, tmp_path: Path, there: str) -> None:
+    test = f"task.data.test=[{there}wsd/none]"
+    run("elmo.mix=last", test)
+    with pytest.raises(UserError, match=r"^wsd/none: no such folder; set data\.root, or task\.data\.test"):
+        run("elmo.mix=last", test, "test=true")

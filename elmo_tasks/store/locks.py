@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import finalize
 
@@ -23,7 +23,17 @@ class Lock:
     """A lock that is held until :meth:`release`, until nothing refers to it, or until this process ends."""
 
     def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
         self._close = None if descriptor is None else finalize(self, os.close, descriptor)
+
+    def is_of(self, path: Path) -> bool:
+        """Whether it is on the file that is at ``path`` now; a lock that holds nothing is on any."""
+        if self._descriptor is None:
+            return True
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), path.stat())
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
@@ -36,18 +46,24 @@ def locks_folder(folder: Path) -> Path:
     return folder / "locks"
 
 
-def mark_in_use(folder: Path) -> Lock:
+def mark_in_use(folder: Path) -> Lock | None:
     """Mark a folder as used by this process until the lock is released; other processes may use it too.
 
     The modification time of the lock file is that of the last use.
+
+    Returns:
+        the lock; None if the folder is not there, or is removed while this waits for the process that inspects it.
     """
     path = locks_folder(folder) / _USE
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    except OSError:  # a store that this user may only read
-        pass
-    return _take(path, fcntl.LOCK_SH, os.O_RDONLY) or Lock(None)  # waits while another process inspects the store
+    while folder.is_dir():
+        with suppress(OSError):  # a store that this user may only read
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        lock = _take(path, fcntl.LOCK_SH, os.O_RDONLY)
+        if lock is None or lock.is_of(path):
+            return lock or Lock(None)
+        lock.release()
+    return None
 
 
 @contextmanager

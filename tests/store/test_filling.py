@@ -1,7 +1,9 @@
 """Two processes share the filling of one store, and one takes over where the other is killed."""
 
+import fcntl
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -136,6 +138,27 @@ def test_a_folder_on_a_disk_without_locks_is_filled_too(tiny_bilm, tmp_path, mon
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     assert store.fill(SENTENCES) == Filled(computed=N_TOKENS, read=0)
     assert_right(store, tiny_bilm)
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_folder_that_is_removed_while_its_lock_is_waited_for_is_not_in_use(tmp_path, monkeypatch, made_again):
+    folder = tmp_path / "store"
+    folder.mkdir()
+    flock = fcntl.flock
+
+    def wait_for_prune(descriptor, kind):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        shutil.rmtree(folder)
+        if made_again:
+            folder.mkdir()
+        flock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", wait_for_prune)
+    lock = mark_in_use(folder)
+    assert (lock is not None) == made_again
+    if made_again:
+        with nobody_uses(folder) as free:
+            assert not free
 
 
 def test_a_folder_is_in_use_as_long_as_one_of_its_users_is_there(tmp_path):

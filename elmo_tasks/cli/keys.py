@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from elmo_tasks.configuration.resolvers import register
 from elmo_tasks.places import CONF
 
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w/@]+):(?: +(?P<value>[^#\s][^#]*?))?(?: +# (?P<comment>.*))?$")
@@ -21,7 +24,7 @@ usage: elmo-tasks run [KEY=VALUE ...]       one experiment (also: python run.py)
        elmo-tasks sweep [KEY=A,B,C ...]     one for each combination of values, then a table
 
 A key chooses a file of a group (task=ner) or sets a value (elmo.lambda=0.1). elmo-tasks run task=ner --help shows the
-keys of that task; --cfg job prints the composed configuration; --hydra-help lists the options of Hydra."""
+keys of that task; --cfg job --resolve prints the configuration; --hydra-help lists the options of Hydra."""
 
 
 class Key(NamedTuple):
@@ -38,7 +41,8 @@ def describe(arguments: Sequence[str]) -> str:
     Raises:
         HydraException: if a choice is not there.
     """
-    chosen = _choices(arguments)
+    cfg = _compose(arguments)
+    chosen: dict[str, str | None] = dict(cfg.hydra.runtime.choices)
     lines = [_USAGE, "", "Groups (the first choice is the one that is used here):"]
     keys: list[Key] = []
     for group, comment in _groups():
@@ -52,16 +56,30 @@ def describe(arguments: Sequence[str]) -> str:
     width = min(34, max(len(key.name) for key in keys))
     lines += ["", "Keys, their values here, and what they mean:"]
     for key in keys:
-        lines.append(f"  {key.name:<{width}} {key.value}" + (f"   # {key.comment}" if key.comment else ""))
+        lines.append(f"  {key.name:<{width}} {_resolved(key, cfg)}" + (f"   # {key.comment}" if key.comment else ""))
     return "\n".join(lines)
 
 
-def _choices(arguments: Sequence[str]) -> dict[str, str | None]:
-    """The file of each group that Hydra takes: a task may choose word vectors and a biLM, and a scale an optimizer."""
+def _compose(arguments: Sequence[str]) -> DictConfig:
+    """The configuration, with Hydra's own, for the groups' files that the arguments choose.
+
+    A task may choose word vectors and a biLM, and a scale an optimizer.
+    """
+    register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", list(filter(_CHOICE.fullmatch, arguments)), return_hydra_config=True)
-    choices: dict[str, str | None] = dict(cfg.hydra.runtime.choices)
-    return choices
+        return compose("config", list(filter(_CHOICE.fullmatch, arguments)), return_hydra_config=True)
+
+
+def _resolved(key: Key, cfg: DictConfig) -> str:
+    """The key's value; where it depends on other keys, what that gives here."""
+    if "${" not in key.value:
+        return key.value
+    try:
+        value = OmegaConf.select(cfg, key.name)
+        value = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    except OmegaConfBaseException:
+        return key.value
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _groups() -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from functools import partial
 from math import nan
+from typing import TYPE_CHECKING
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -22,6 +23,9 @@ from elmo_tasks.configuration.hydra_errors import hydra_sentence
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 
+if TYPE_CHECKING:
+    from elmo_tasks.rows.schema import Row
+
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _main(cfg: DictConfig) -> float:
@@ -33,7 +37,8 @@ def _run_alone(cfg: DictConfig) -> float:
     """Run one configuration; Hydra would add a line of its own to an error that a user can fix, so it ends here."""
     try:
         _refuse_sweep()
-        return run_composed(cfg)
+        row = run_composed(cfg)
+        return nan if row is None else row.score
     except UserError as error:
         fail(error)
 
@@ -51,7 +56,7 @@ def _run_cell(cfg: DictConfig) -> float:
     """Run a cell; after one with a bad configuration or bad data the sweep continues."""
     cfg.if_running = cfg.if_running or "wait"  # for an equal cell, such as that of another lambda without ELMo
     try:
-        score = run_composed(cfg)
+        row = run_composed(cfg)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sweep.record(error=str(error))
@@ -60,19 +65,20 @@ def _run_cell(cfg: DictConfig) -> float:
         traceback.print_exc()
         sweep.record(error=f"{type(error).__name__}: {error}")
         return nan
-    if not cfg.plan:  # a plan has shown itself, and has no score
-        sweep.record(score=score)
-    return score
+    if row is None:  # a plan has no score; a sweeper that searches must be given one
+        return 0.0
+    sweep.record(metric=row.metric.name, scores={split: found[row.metric.name] for split, found in row.scores.items()})
+    return row.score
 
 
-def run_composed(cfg: DictConfig) -> float:
-    """Run one composed configuration; the development score that chose the checkpoint."""
+def run_composed(cfg: DictConfig) -> Row | None:
+    """Run one composed configuration; its row, or None for a plan."""
     # torch and Lightning take seconds to import: not for --help
     from elmo_tasks.configuration.resolvers import register
-    from elmo_tasks.runs.run import run
+    from elmo_tasks.runs.run import make_row
 
     register()  # again in each run: a launcher may have forgotten the resolvers
-    return run(cfg)
+    return make_row(cfg)
 
 
 def start(arguments: list[str], program: str = __file__) -> None:

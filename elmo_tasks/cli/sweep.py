@@ -20,10 +20,11 @@ failed: list[str] = []
 _FILE = "cell.json"
 
 
-def record(*, score: float | None = None, error: str | None = None) -> None:
-    """Record the result of the running cell."""
+def record(*, metric: str | None = None, scores: dict[str, float] | None = None, error: str | None = None) -> None:
+    """Record the result of the running cell: its scores by split, or what went wrong."""
     hydra = HydraConfig.get()
-    cell = {"number": hydra.job.num, "overrides": [*hydra.overrides.task], "score": score, "error": error}
+    cell = {"number": hydra.job.num, "overrides": [*hydra.overrides.task], "metric": metric, "scores": scores or {}}
+    cell["error"] = error
     (Path(hydra.runtime.output_dir) / _FILE).write_text(json.dumps(cell), "utf-8")
 
 
@@ -37,27 +38,39 @@ class ShowCells(Callback):
         failed.extend(" ".join(cell["overrides"]) for cell in cells if cell["error"] is not None)
         if cells:
             show(cells)
+            if "seed" in differing([_given(cell) for cell in cells]):
+                print(f"means over seeds: elmo-tasks report {config.results.dir}")
 
 
 def show(cells: list[dict[str, Any]]) -> None:
-    """Print a line for each cell, with the keys in which they differ."""
+    """Print a line for each cell: the keys in which they differ, and the score of each split."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    values = [dict(text.split("=", 1) for text in cell["overrides"] if "=" in text) for cell in cells]
+    values = [_given(cell) for cell in cells]
     keys = differing(values)
-    table = Table(title=f"{len(cells)} run{'s' * (len(cells) != 1)}", title_justify="left")
-    for key in (*keys, "dev"):
-        table.add_column(key, overflow="fold", justify="right" if key == "dev" else "left")
+    splits = [split for split in ("dev", "test") if split == "dev" or any(split in cell["scores"] for cell in cells)]
+    metrics = {cell["metric"] for cell in cells if cell["scores"]}
+    title = f"{len(cells)} run{'s' * (len(cells) != 1)}" + (f", {min(metrics)}" if len(metrics) == 1 else "")
+    table = Table(title=title, title_justify="left")
+    for key in keys:
+        table.add_column(key, overflow="fold")
+    for split in splits:
+        table.add_column(split, justify="right")
     for cell, given in zip(cells, values, strict=True):
-        result = "failed" if cell["score"] is None else f"{cell['score']:.2f}"
-        table.add_row(*(Text(given.get(key, "")) for key in keys), result)
+        found = [f"{cell['scores'][split]:.2f}" if split in cell["scores"] else "" for split in splits]
+        table.add_row(*(Text(given.get(key, "")) for key in keys), *(found if cell["scores"] else ["failed"]))
     console = Console()
     console.print(table)
     for cell in cells:
         if cell["error"] is not None:
             console.print(Text(f"{' '.join(cell['overrides'])}: {cell['error']}"), soft_wrap=True)
+
+
+def _given(cell: dict[str, Any]) -> dict[str, str]:
+    """The overrides of a cell by key."""
+    return dict(text.split("=", 1) for text in cell["overrides"] if "=" in text)
 
 
 def differing(values: list[dict[str, str]]) -> list[str]:

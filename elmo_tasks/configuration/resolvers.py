@@ -20,10 +20,15 @@ def by_scale(values: DictConfig, *, _root_: DictConfig) -> Any:
     """
     scale = _root_.scale.name
     if scale == "cpu" and _root_.data.name == "sample" and "sample" in values:
-        return values["sample"]
+        return _as_config(values["sample"])
     if scale not in values or scale == "sample":
         raise UserError(f"scale.name must be one of cpu, paper, found {scale!r}")
-    return values[scale]
+    return _as_config(values[scale])
+
+
+def _as_config(value: Any) -> Any:
+    """The value; a list as a configuration, which Hydra's ``--resolve`` needs."""
+    return OmegaConf.create(value) if isinstance(value, list) else value
 
 
 def by_text(values: DictConfig, *, _root_: DictConfig) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.planning.plan import DoneSoFar
-from elmo_tasks.planning.show import show, total_seconds
+from elmo_tasks.planning.show import show
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.interface import Plannable, Run, is_complete
@@ -15,8 +15,8 @@ from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.state_file import read_updates
 
 
-def plan(cfg: dict[str, Any], this_run: Run, folder: RunFolder) -> float:
-    """Show what a run will take, and what the runs of a sweep take together; return the hours of all together.
+def plan(cfg: dict[str, Any], this_run: Run, folder: RunFolder) -> None:
+    """Show what a run will take, and what the runs of a sweep take together.
 
     Raises:
         UserError: if it does not fit this machine, or the kind of run has no plan.
@@ -26,7 +26,6 @@ def plan(cfg: dict[str, Any], this_run: Run, folder: RunFolder) -> float:
             f"plan=true: task={cfg['task']['name']} has no plan; plan=true is available for supervised tasks only"
         )
     show(this_run.plan(done_so_far(cfg, this_run, folder)))
-    return total_seconds() / 3600
 
 
 def done_so_far(cfg: dict[str, Any], this_run: Run, folder: RunFolder) -> DoneSoFar:

@@ -8,6 +8,7 @@ import traceback
 from contextlib import ExitStack
 from dataclasses import fields
 from datetime import UTC, datetime
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,19 @@ from elmo_tasks.training.progress import silence_lightning
 
 
 def run(config: DictConfig) -> float:
+    """As :func:`make_row`; the dev score that chose the checkpoint, or NaN for a plan."""
+    row = make_row(config)
+    return nan if row is None else row.score
+
+
+def make_row(config: DictConfig) -> Row | None:
     """Make one run and write its row; a run that has a finished row is not repeated.
 
     Args:
         config: the composed Hydra configuration.
 
     Returns:
-        the dev score that chose the checkpoint.
+        the row; None with ``plan=true``, which shows a plan.
 
     Raises:
         UserError: for errors that the user can fix.
@@ -53,7 +60,8 @@ def run(config: DictConfig) -> float:
         print(f"note: {note}", file=sys.stderr)
     folder = RunFolder(Path(cfg["paths"]["outputs"]), Path(cfg["results"]["dir"]), this_run.run_id)
     if cfg["plan"]:
-        return plan(cfg, this_run, folder)
+        plan(cfg, this_run, folder)
+        return None
     prepare_folder(folder.rows)
     with ExitStack() as stack:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
@@ -65,12 +73,12 @@ def run(config: DictConfig) -> float:
         if finished is not None and is_complete(cfg, this_run, finished):
             print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")
             print_what_is_next(folder)
-            return finished.score
+            return finished
         row = measure(cfg, this_run, folder, finished)
         folder.publish(row, made=finished is None or cfg["force"])
     print_summary(row, folder.row)
     print_what_is_next(folder)
-    return row.score
+    return row
 
 
 def print_what_is_next(folder: RunFolder) -> None:

@@ -17,6 +17,8 @@ from elmo_tasks.cli import run as program
 from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.places import CONF, EXPERIMENTS
 
+REPO = Path(__file__).parents[2]
+
 SLOW_TO_IMPORT = {"torch", "pytorch_lightning", "datasets", "wandb", "sklearn", "matplotlib", "transformers"}
 
 
@@ -112,14 +114,25 @@ def test_the_help_has_every_key_of_the_composed_configuration_and_the_choices_of
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     shown = {words[0]: words[1] for words in lines if len(words) > 1}
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = OmegaConf.to_container(compose("config", [f"task={task}", f"scale={scale}"]), resolve=False)
+        composed = compose("config", [f"task={task}", f"scale={scale}"])
+    cfg = OmegaConf.to_container(composed, resolve=False)
     assert isinstance(cfg, dict)
     for names in leaves(cfg):
         if not {"_target_", "_partial_", "sizes"} & set(names):
             assert any(".".join(names[:n]) in shown for n in range(1, len(names) + 1)), names
     assert [shown["bilm="], shown["words="]] == [cfg["bilm"]["name"], cfg["words"]["name"]]
     if "optimizer" in cfg["task"]:
-        assert shown["task.optimizer.lr"] == str(cfg["task"]["optimizer"]["lr"])
+        assert shown["task.optimizer.lr"] == str(composed.task.optimizer.lr)
+    assert "${" not in "".join(shown.values())  # what a value that depends on others is here
+
+
+def test_hydra_prints_the_resolved_configuration(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "elmo_tasks", "run", "task=ner", "--cfg", "job", "--resolve"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(REPO)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert OmegaConf.create(done.stdout).task.model.hidden == [100, 100]
 
 
 def start_failing(monkeypatch: pytest.MonkeyPatch, failure: OSError) -> None:

@@ -24,24 +24,40 @@ def test_the_keys_that_differ_are_those_with_more_than_one_value() -> None:
 
 
 def test_brackets_in_a_value_or_an_error_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = {"number": 0, "overrides": ["packages=[mine]"], "score": None, "error": "data.root=[/x]: no such folder"}
-    show([failed, {"number": 1, "overrides": ["packages=[other]"], "score": 1.0, "error": None}])
+    failed = {"number": 0, "overrides": ["packages=[mine]"], "metric": None, "scores": {}}
+    failed["error"] = "data.root=[/x]: no such folder"
+    show(
+        [
+            failed,
+            {"number": 1, "overrides": ["packages=[other]"], "metric": "f1", "scores": {"dev": 1.0}, "error": None},
+        ]
+    )
     printed = capsys.readouterr().out
     assert all(text in printed for text in ("[mine]", "[other]", "packages=[mine]: data.root=[/x]: no such folder"))
 
 
 def test_the_table_has_a_line_for_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
-    show(
-        [
-            {"number": 0, "overrides": ["task=ner", "seed=1"], "score": 12.345, "error": None},
-            {"number": 1, "overrides": ["task=ner", "seed=2"], "score": None, "error": "no such file"},
-        ]
-    )
+    dev = {"number": 0, "overrides": ["task=ner", "seed=1"], "metric": "f1", "scores": {"dev": 12.346}, "error": None}
+    failed = {"number": 1, "overrides": ["task=ner", "seed=2"], "metric": None, "scores": {}, "error": "no such file"}
+    both = {
+        "number": 2,
+        "overrides": ["task=ner", "seed=3"],
+        "metric": "f1",
+        "scores": {"dev": 1, "test": 2},
+        "error": None,
+    }
+    show([dev, failed])
     shown = capsys.readouterr().out
-    assert re.search(r"1 +│ +12\.35", shown) or re.search(r"1 +│ +12\.34", shown)
-    assert re.search(r"2 +│ +failed", shown)
+    assert shown.startswith("2 runs, f1 ")
+    assert re.search(r"1 +│ +12\.35 │", shown)
+    assert re.search(r"2 +│ +failed │", shown)
     assert "task=ner seed=2: no such file" in shown
     assert "│ ner" not in shown
+    show([dev, failed, both])
+    shown = capsys.readouterr().out
+    assert re.search(r"1 +│ +12\.35 │ +│", shown)
+    assert re.search(r"2 +│ +failed │ +│", shown)
+    assert re.search(r"3 +│ +1\.00 │ +2\.00 │", shown)
 
 
 @pytest.mark.slow
@@ -76,6 +92,7 @@ def test_a_sweep_through_another_launcher_ends_with_the_same_table(tmp_path: Pat
     done = elmo_tasks(tmp_path, "sweep", *launcher, "task=ner", *SMALL, "seed=1,2")
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"│ [12] +│ +\d+\.\d\d │", done.stdout)) == 2
+    assert done.stdout.endswith("means over seeds: elmo-tasks report outputs/rows\n")
 
 
 @pytest.mark.slow

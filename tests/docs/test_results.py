@@ -30,21 +30,21 @@ def test_the_results_are_those_of_the_committed_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "declared", "overrides"),
+    ("document", "declared"),
     [
-        ("docs/results.md", (CLAIMS,), []),
-        ("docs/protocol.md", arms.TABLES, ["tasks=sst5,ner,snli,srl,coref"]),
-        ("docs/paper_scale.md", (precision.TABLE,), []),
-        ("elmo_tasks/bundled/bilm/small/CARD.md", (bilms.TABLE,), []),
+        ("docs/results.md", (CLAIMS,)),
+        ("docs/protocol.md", arms.TABLES),
+        ("docs/paper_scale.md", (precision.TABLE,)),
+        ("elmo_tasks/bundled/bilm/small/CARD.md", (bilms.TABLE,)),
     ],
 )
 def test_tables_within_documents_are_those_of_the_committed_rows(
-    tmp_path: Path, document: str, declared: Sequence[Table | Claims], overrides: list[str]
+    tmp_path: Path, document: str, declared: Sequence[Table | Claims]
 ) -> None:
-    """Renewed by: elmo-tasks table claims (or arms, ...) OVERRIDES rows=experiments/rows --into DOCUMENT."""
+    """Renewed by: elmo-tasks table claims (or arms, ...) rows=experiments/rows --into DOCUMENT."""
     text, copy = (REPO / document).read_text("utf-8"), tmp_path / "copy.md"
     copy.write_text(text, "utf-8")
-    request = read_request([*overrides, f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
+    request = read_request([f"rows={REPO / 'experiments' / 'rows'}", "--into", str(copy)])
     assert execute(declared, request) == 0
     assert copy.read_text("utf-8").replace(str(REPO / "experiments" / "rows"), "experiments/rows") == text
 

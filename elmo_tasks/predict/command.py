@@ -48,7 +48,7 @@ def predict(arguments: list[str]) -> None:
     inputs = [*read]
     n_items = len(inputs) + n_skipped  # so far, those that could not be read
     if not inputs and not n_skipped:
-        raise UserError(f"{given.text}: no item in it")
+        raise UserError(f"{'standard input' if given.text == '-' else given.text}: no item in it")
     if isinstance(sys.stdout, io.TextIOWrapper):  # as input is read, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")
     names, items = [one.name for one in inputs], [one.fields for one in inputs]

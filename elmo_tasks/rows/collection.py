@@ -56,7 +56,8 @@ class Rows:
 def read_rows(folders: Iterable[Path]) -> Rows:
     """All rows of some folders (a missing folder has none).
 
-    Of two rows of one run the newer one counts; that of a finished run counts more than that of a failed one.
+    Of two rows of one run the newer one counts; that of a finished run counts more than that of a failed one. If they
+    have the same dev scores, one with test scores counts more than one without, and nothing is said of the other.
     """
     folders = tuple(folders)
     rows: dict[str, AnyRow] = {}
@@ -69,11 +70,11 @@ def read_rows(folders: Iterable[Path]) -> Rows:
             left_out.append(str(error))
             continue
         before = rows.get(row.run_id)
-        if before is None or _rank(before) < _rank(row):
-            if before is not None:
+        if before is None or _rank(before, row) < _rank(row, before):
+            if before is not None and not _are_equal(before, row):
                 left_out.append(_replaced(paths[row.run_id], before, path, row))
             rows[row.run_id], paths[row.run_id] = row, path
-        elif _rank(before) != _rank(row):
+        elif not _are_equal(before, row):
             left_out.append(_replaced(path, row, paths[row.run_id], before))
     ordered = [rows[name] for name in sorted(rows)]
     return Rows(
@@ -89,9 +90,17 @@ def moment(row: AnyRow) -> tuple[datetime, str]:
     return datetime.fromisoformat(row.created), row.run_id
 
 
-def _rank(row: AnyRow) -> tuple[bool, tuple[datetime, str]]:
+def _rank(row: AnyRow, other: AnyRow) -> tuple[bool, int, tuple[datetime, str]]:
     """Which of two rows of one run counts: the larger one."""
-    return isinstance(row, Row), moment(row)
+    n_splits = len(row.scores) if isinstance(row, Row) and _are_equal(row, other) else 0
+    return isinstance(row, Row), n_splits, moment(row)
+
+
+def _are_equal(row: AnyRow, other: AnyRow) -> bool:
+    """Whether two rows of one run say the same: both finished with the same dev scores, or both are one failed row."""
+    if isinstance(row, Row) and isinstance(other, Row):
+        return row.scores["dev"] == other.scores["dev"]
+    return row == other
 
 
 def _replaced(path: Path, row: AnyRow, by: Path, other: AnyRow) -> str:

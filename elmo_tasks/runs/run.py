@@ -71,7 +71,9 @@ def make_row(config: DictConfig) -> Row | None:
                 use_smaller_budget(this_run, folder)
         finished = finished_row(folder.row)
         if finished is not None and is_complete(cfg, this_run, finished):
-            print_summary(finished, folder.row, note="already finished; nothing was run (force=true repeats it)")
+            curves = "" if has_curves(cfg, folder) else f", so there are no curves for logger={cfg['logger']['name']}"
+            note = f"already finished; nothing was run{curves} (force=true repeats it)"
+            print_summary(finished, folder.row, note=note)
             print_what_is_next(folder)
             return finished
         row = measure(cfg, this_run, folder, finished)
@@ -79,6 +81,12 @@ def make_row(config: DictConfig) -> Row | None:
     print_summary(row, folder.row)
     print_what_is_next(folder)
     return row
+
+
+def has_curves(cfg: dict[str, Any], folder: RunFolder) -> bool:
+    """Whether a finished run has the curves of the logger that is asked for, if that keeps a folder of its own."""
+    name = cfg["logger"]["name"]
+    return name not in ("tensorboard", "wandb") or (folder.final / name).is_dir()
 
 
 def print_what_is_next(folder: RunFolder) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from elmo_tasks.rows.parts import ElmoRecord
+from elmo_tasks.rows.parts import ElmoRecord, TrainingRecord
 from elmo_tasks.rows.schema import Row
 
 
@@ -32,15 +32,12 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
     for split, scores in [("dev before", before), *row.scores.items()]:
         if scores is not None:
             yield split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items())
+    if row.data.items:
+        yield "items", "   ".join(f"{split} {items.used:,}" for split, items in row.data.items.items())
     if row.ensemble is not None:
         yield "ensemble of", f"seeds {', '.join(map(str, row.ensemble.seeds))}"
     if row.training is not None:
-        training = row.training
-        note = "" if row.converged or row.language_model is not None else ", not converged"
-        note = note if training.best_epoch else ", the score before training"
-        yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
-        if training.resumed_after:
-            yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"
+        yield from _training(row, row.training)
     if row.language_model is not None:
         words = row.language_model
         yield "vocabulary", f"{words.vocabulary:,} words; {words.unknown:.1%} of the training text is outside (<UNK>)"
@@ -52,6 +49,14 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
         yield "biLM tokens", f"{row.layers.computed:,} computed, {row.layers.read:,} read from the store"
     seconds = {name: value for name, value in vars(row.seconds).items() if isinstance(value, float)}
     yield "seconds", "   ".join(f"{name} {value:.1f}" for name, value in seconds.items())
+
+
+def _training(row: Row, training: TrainingRecord) -> Iterator[tuple[str, str]]:
+    note = "" if row.converged or row.language_model is not None else ", not converged"
+    note = note if training.best_epoch else ", the score before training"
+    yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
+    if training.resumed_after:
+        yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"
 
 
 def _elmo(elmo: ElmoRecord) -> Iterator[tuple[str, str]]:

@@ -49,8 +49,13 @@ class LayerStore(Store):
         return wanted if self.state == "carry" and missing else missing
 
     def get(self, sentence: Sequence[str]) -> Array:
-        """The layers ``[n, L, D]`` of a sentence that :meth:`fill` was given."""
-        return self.shards.get(self._streamed[tuple(sentence)] if self.state == "carry" else key_of(sentence))
+        """The layers ``[n, L, D]`` of a sentence.
+
+        Raises:
+            UserError: if :meth:`fill` was not given it.
+        """
+        key = self._streamed.get(tuple(sentence), b"") if self.state == "carry" else key_of(sentence)
+        return self._stored(key, sentence)
 
     def padded(self, sentences: Sentences) -> Tensor:
         """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from elmo_tasks.encoders.base import Encoder
+from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.progress import counting, say
 from elmo_tasks.store.filling import Filling, SentencesByKey, find_missing
 from elmo_tasks.store.shard import VERSION, Array
@@ -64,7 +65,7 @@ class Store(ABC):
 
     def __init__(
         self,
-        root: Path,
+        root: str | Path,
         encoder: Encoder,
         *,
         state: str = "reset",
@@ -75,7 +76,7 @@ class Store(ABC):
         self.encoder, self.state, self.limit_gb, self.progress = encoder, state, limit_gb, progress
         about = {"version": VERSION, "bilm": encoder.digest, "dtype": dtype, "row": list(self.row), **self._about()}
         name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        self.shards = Shards(root / name, self.row, dtype, about, self.unit)
+        self.shards = Shards(Path(root) / name, self.row, dtype, about, self.unit)
 
     @property
     @abstractmethod
@@ -132,6 +133,17 @@ class Store(ABC):
 
     def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
         return filling.fill(wanted)
+
+    def _stored(self, key: bytes, tokens: Sequence[str]) -> Array:
+        """What is stored under a key, which is that of some tokens.
+
+        Raises:
+            UserError: if nothing is.
+        """
+        try:
+            return self.shards.get(key)
+        except KeyError:
+            raise UserError(f"{quoted(' '.join(tokens))} is not in the layer store; call fill with it first") from None
 
 
 def key_of(sentence: Sequence[str], before: bytes = b"") -> bytes:

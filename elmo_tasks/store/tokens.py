@@ -50,5 +50,5 @@ class TokenStore(Store):
         return list(self.encoder.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
 
     def _vectors(self, words: Sequence[str]) -> Tensor:
-        rows = np.concatenate([self.shards.get(key_of([word])) for word in words]).astype(np.float32)
+        rows = np.concatenate([self._stored(key_of([word]), [word]) for word in words]).astype(np.float32)
         return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)

@@ -19,7 +19,7 @@ MARKS = {
     "c": "a row of a working tree with changes that were not committed, or of no known commit",
     "d": "not all items of a split were used (data.fraction)",
     "e": "a seed with two rows of this setting: the newer one is shown",
-    "f": "rows of other data, vectors or weights left out: those of the files at hand count, or of the newest row",
+    "f": "rows of other data, vectors or weights are left out; without data.root=DIR those with the most seeds count",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from elmo_tasks.errors import UserError
@@ -30,7 +31,8 @@ def find_cell(
     """The rows of a setting that have a score on ``split``, one for each seed.
 
     Rows of different data files, word vectors or biLM weights are never averaged, even under the same names. The files
-    that ``data.root``, ``words.path`` and ``bilm.path`` name decide which rows count; without them, it is the newest.
+    that ``data.root``, ``words.path`` and ``bilm.path`` name decide which rows count. Without them it is the data with
+    the most seeds, so that a short run on other data hides no finished cell, and the newest vectors and weights.
 
     Args:
         rows: all rows that were read.
@@ -47,7 +49,7 @@ def find_cell(
     candidates = _candidates(rows, setting, split, seeds, ensemble)
     current = [row for row in candidates if not ensemble or _averages_current(row, rows)]
     wanted = (*digest_data(setting), digest_words(setting))
-    kept = _newest_of_same_inputs(current, split, wanted, bilm or digest_bilm(setting))
+    kept = _of_same_inputs(current, split, wanted, bilm or digest_bilm(setting))
     chosen = {row.seed or 0: row for row in kept}
     if len({row.metric.name for row in chosen.values()}) > 1:
         found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in chosen.values())
@@ -94,16 +96,18 @@ def _averages_current(ensemble: Row, rows: Rows) -> bool:
     return all(weights.get(member.run_id, member.weights) == member.weights for member in ensemble.ensemble.members)
 
 
-def _newest_of_same_inputs(
-    candidates: list[Row], split: Split, wanted: tuple[str | None, ...], bilm: str | None
-) -> list[Row]:
+def _of_same_inputs(candidates: list[Row], split: Split, wanted: tuple[str | None, ...], bilm: str | None) -> list[Row]:
     """The rows of the files at hand (data, test data, word vectors and the biLM's), of whose digests None is any.
 
-    Of those, the ones that read what the newest did.
+    Of those, the ones of the data with the most seeds (of equally many, the newest), that read what the newest did.
     """
     read = [(row, (*data_digests(row, split), row.data.word_vectors)) for row in candidates]
     kept = [row for row, digests in read if _fits(wanted, digests) and bilm in (None, inputs(row).bilm)]
-    return [row for row in kept if _read_the_same(row, kept[-1], split)]
+    by_data: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for row in kept:
+        by_data[data_digests(row, split)].append(row)
+    most = max(by_data.values(), key=lambda rows: (len({row.seed for row in rows}), moment(rows[-1])), default=[])
+    return [row for row in most if _read_the_same(row, most[-1], split)]
 
 
 def _marks_of_rows(chosen: Collection[Row], split: Split) -> dict[str, bool]:

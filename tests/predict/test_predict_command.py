@@ -171,7 +171,10 @@ def test_predictions_are_utf_8_whatever_the_locale(finished: Finished, monkeypat
     assert json.loads(printed.getvalue())["tokens"] == ["Łódź", "sings", "."]
 
 
-def test_an_empty_file_is_an_error(finished: Finished, tmp_path: Path) -> None:
+def test_empty_input_is_an_error(finished: Finished, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    with pytest.raises(SystemExit, match=r"^error: standard input: no item in it$"):
+        main(["predict", str(finished("ner"))])
     (tmp_path / "empty.txt").touch()
     with pytest.raises(SystemExit, match=r"empty\.txt: no item in it$"):
         main(["predict", str(finished("ner")), "--text", str(tmp_path / "empty.txt")])

@@ -12,6 +12,7 @@ def test_the_summary_tells_scores_the_mix_and_what_reading_left_out(supervised: 
     lines = [line.strip("│").split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert {cells[0].strip(): cells[1].strip() for cells in lines} == {
         "dev": "accuracy 60.00",
+        "items": "train 9   dev 5",
         "best epoch": "2 of 3",
         "resumed": "after 4 updates",
         "ELMo": "input, scalar",

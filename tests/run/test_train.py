@@ -94,7 +94,9 @@ def test_a_finished_run_is_not_repeated_unless_forced(
     real = supervised.fit
     monkeypatch.setattr(supervised, "fit", lambda *a: ran.append(1) or real(*a))
     assert train.run(composed()) == first
-    assert "already finished" in capsys.readouterr().out
+    assert "already finished; nothing was run (force=true repeats it)" in capsys.readouterr().out
+    train.run(composed("logger=tensorboard"))
+    assert "nothing was run, so there are no curves for logger=tensorboard (force" in capsys.readouterr().out
     assert not ran
     train.run(composed("force=true"))
     assert len(ran) == 1

@@ -261,6 +261,14 @@ def test_a_folder_that_cannot_be_written_is_named(tiny_bilm, tmp_path, inner):
         store.fill(SENTENCES)
 
 
+@pytest.mark.parametrize(("kind", "state"), [(LayerStore, "reset"), (LayerStore, "carry"), (TokenStore, "reset")])
+def test_a_sentence_that_the_store_was_not_given_is_named(tiny_bilm, tmp_path, kind, state):
+    store = kind(str(tmp_path), tiny_bilm, state=state)
+    store.fill([["some", "text"]])
+    with pytest.raises(UserError, match=r"^'(other text|other)' is not in the layer store; call fill with it first$"):
+        store.padded([["other", "text"]])
+
+
 def test_sentences_are_padded_with_zeros_to_the_longest(tiny_bilm, tmp_path):
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
     store.fill(SENTENCES)

@@ -73,6 +73,27 @@ def test_a_row_that_lies_in_two_folders_counts_once(tmp_path: Path, write: Any) 
 
 
 @pytest.mark.parametrize("folders", [("rows", "more"), ("more", "rows")])
+def test_a_run_that_was_made_again_without_test_scores_does_not_hide_those_that_there_are(
+    tmp_path: Path, write: Any, folders: tuple[str, str]
+) -> None:
+    path = write(NER, seed=1, dev=80.0, test=70.0)
+    row = json.loads(path.read_text())
+    (tmp_path / "more").mkdir()
+    again = tmp_path / "more" / path.name
+
+    def read(**changes: Any) -> Any:
+        again.write_text(json.dumps(row | {"created": "2030-01-01T00:00:00+00:00"} | changes))
+        return read_rows([tmp_path / folder for folder in folders])
+
+    rows = read(scores={"dev": row["scores"]["dev"]})
+    assert [*rows.finished[0].scores] == ["dev", "test"]
+    assert rows.left_out == []
+    rows = read(scores={"dev": {name: 10.0 for name in row["scores"]["dev"]}})  # other scores: the newer row counts
+    assert [*rows.finished[0].scores] == ["dev"]
+    assert rows.left_out == [f"{path}: the same run as {again}, which is newer"]
+
+
+@pytest.mark.parametrize("folders", [("rows", "more"), ("more", "rows")])
 def test_a_crash_of_a_run_that_has_finished_elsewhere_does_not_hide_its_score(
     tmp_path: Path, write: Any, folders: tuple[str, str]
 ) -> None:
@@ -88,13 +109,23 @@ def test_a_crash_of_a_run_that_has_finished_elsewhere_does_not_hide_its_score(
     assert rows.left_out == [f"{tmp_path / 'more' / path.name}: the same run as {path}, which has finished"]
 
 
-@pytest.mark.parametrize("what", ["data", "bilm"])
-def test_rows_of_other_data_or_weights_are_not_averaged(tmp_path: Path, write: Any, what: str) -> None:
+def test_rows_of_other_weights_are_not_averaged_and_the_newest_count(tmp_path: Path, write: Any) -> None:
     write(NER, seed=1, dev=10.0)
     write(NER, seed=2, dev=10.0)
-    write(NER, seed=2, dev=82.0, **{what: {"digest": "other"}})
+    write(NER, seed=2, dev=82.0, bilm={"digest": "other"})
     found = cell(tmp_path, n=2)
     assert (found.values, found.missing, found.marks) == ({2: 82.0}, (1,), ("a", "f"))
+
+
+def test_rows_of_other_data_are_not_averaged_and_those_with_the_most_seeds_count(tmp_path: Path, write: Any) -> None:
+    """A short run on a file of one's own does not take the place of a finished cell."""
+    write(NER, seed=1, dev=10.0)
+    write(NER, seed=2, dev=10.0)
+    write(NER, seed=2, dev=82.0, data={"digest": "other"})
+    found = cell(tmp_path, n=2)
+    assert (found.values, found.missing, found.marks) == ({1: 10.0, 2: 10.0}, (), ("f",))
+    write(NER, seed=1, dev=80.0, data={"digest": "other"})
+    assert cell(tmp_path, n=2).values == {1: 80.0, 2: 82.0}  # as many: the newest
 
 
 def test_the_data_files_that_are_there_decide_which_rows_count(tmp_path: Path, write: Any) -> None:

@@ -3,6 +3,10 @@
 Runs that agree in all of it (and in the digests of what they read) differ in nothing but the seed, and are averaged;
 runs that differ in any of it never share a line. A key that is not listed here as without effect counts, so that a new
 key keeps runs apart without being named anywhere.
+
+What is said of it in three places differs only in the user's own files. :func:`score_relevant` keeps the places of word
+vectors and of the warm-up text as they were given. :func:`setting_key`, by which rows are averaged, says only whether
+there are such files. The run ID (:func:`elmo_tasks.configuration.identity.identify`) has digests of their contents.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ everything is written to ``runs/ID.partial``. If the process is killed, the earl
     runs/ID.partial             the same, and
             state.safetensors   the state from which training resumes
 
-A finished run is published in this order, and after a kill the next start goes on from there (:meth:`RunFolder.settle`):
+A finished run is published in this order; after a kill the next start goes on from there (:meth:`RunFolder.settle`):
 its row is written into the partial folder, which from then on counts as finished; an earlier ``runs/ID`` is renamed to
 ``ID.replaced``, and ``ID.partial`` to ``ID``; the row and the predictions are copied to ``results.dir``; the row within
 the folder is removed.

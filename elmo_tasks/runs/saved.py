@@ -85,7 +85,10 @@ class Moved:
     warm_text: str | None = None
 
 
-def read_model(folder: Path, moved: Moved, packages: Sequence[str] = ()) -> SavedRun:
+NOT_MOVED = Moved()
+
+
+def read_model(folder: Path, moved: Moved = NOT_MOVED, packages: Sequence[str] = ()) -> SavedRun:
     """A run from its folder: the inverse of :func:`elmo_tasks.runs.folder.write_model`.
 
     Args:

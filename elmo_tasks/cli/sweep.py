@@ -23,8 +23,13 @@ _FILE = "cell.json"
 def record(*, metric: str | None = None, scores: dict[str, float] | None = None, error: str | None = None) -> None:
     """Record the result of the running cell: its scores by split, or what went wrong."""
     hydra = HydraConfig.get()
-    cell = {"number": hydra.job.num, "overrides": [*hydra.overrides.task], "metric": metric, "scores": scores or {}}
-    cell["error"] = error
+    cell = {
+        "number": hydra.job.num,
+        "overrides": [*hydra.overrides.task],
+        "metric": metric,
+        "scores": scores or {},
+        "error": error,
+    }
     (Path(hydra.runtime.output_dir) / _FILE).write_text(json.dumps(cell), "utf-8")
 
 

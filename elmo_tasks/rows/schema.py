@@ -140,14 +140,17 @@ class Row(Measured, Header):
             raise ValueError(f"metric.reported must begin with {self.metric.name}")
         if "dev" not in self.scores:
             raise ValueError("scores.dev is missing")
-        on_dev = [(f"curve {i}", point.dev) for i, point in enumerate(self.curve)]
-        for place, scores in [*self.scores.items(), *on_dev]:
+        places = {f"scores.{split}": scores for split, scores in self.scores.items()}
+        places |= {f"training.curve.{i}.dev": point.dev for i, point in enumerate(self.curve)}
+        if self.language_model is not None and self.language_model.before is not None:
+            places["language_model.before"] = self.language_model.before
+        for place, scores in places.items():
             for name in self.metric.reported:
                 value = scores.get(name)
                 if value is None:
-                    raise ValueError(f"scores.{place}.{name} is missing")
+                    raise ValueError(f"{place}.{name} is missing")
                 if not (lower is None or lower <= value) or not (upper is None or value <= upper):
-                    raise ValueError(f"scores.{place}.{name} must lie in [{lower}, {upper}], found {value}")
+                    raise ValueError(f"{place}.{name} must lie in [{lower}, {upper}], found {value}")
         return self
 
     @model_validator(mode="after")

@@ -128,6 +128,16 @@ def test_a_correlation_below_zero_and_a_large_perplexity_are_scores(supervised: 
     assert "must lie in [1.0, None]" in refused(language_model)
 
 
+@pytest.mark.parametrize("place", ["training.curve.0.dev", "language_model.before"])
+def test_each_place_with_scores_has_those_of_the_metric(language_model: Json, place: str) -> None:
+    scores = {
+        "training.curve.0.dev": language_model["training"]["curve"][0]["dev"],
+        "language_model.before": language_model["language_model"]["before"],
+    }[place]
+    del scores["perplexity"]
+    assert f"x.json: {place}.perplexity is missing" in refused(language_model)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -146,7 +146,8 @@ def evaluate_claims(claims: Claims, selection: Selection) -> EvaluatedTable:
         if shown:
             lines += _claim_lines(n + 1, claim.says, found, not_judged, claims.seeds, selection.choice)
     first = [
-        f"a difference counts if its corrected p < {LEVEL:g}, its absence with {claims.seeds} seeds",
+        f"a difference counts if its corrected p < {LEVEL:g}; without one a claim is not reproduced once there are "
+        f"{claims.seeds} seeds, which does not show that there is no difference",
         holm_note([evidence.comparison for evidence in judged]),
     ]
     if selection.choice.tasks:

@@ -10,6 +10,7 @@ from typing import Any
 from elmo_tasks.files import digest_files
 from elmo_tasks.places import SAMPLE
 from elmo_tasks.rows.settings import own_words
+from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
 
@@ -49,6 +50,11 @@ def digest_bundled(setting: Setting) -> str | None:
         return _encoder_digest(_text(bilm)) if is_bundled else None
     init = task["lm"]["init"] if setting.kind == "language_model" else None
     return None if init is None or bundled_folder(init) is None else _start_digest(init, _text(bilm))
+
+
+def has_earlier_weights(cell: Cell) -> bool:
+    """Whether the rows are of an earlier version of the bundled weights."""
+    return bool(cell.rows) and digest_bundled(cell.setting) not in (None, cell.bilm_digest)
 
 
 def _reads_layers(setting: Setting) -> bool:

@@ -9,6 +9,7 @@ from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.declare import FineTuning, Line
+from elmo_tasks.tables.digests import has_earlier_weights
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
 from elmo_tasks.tables.settings import override
@@ -24,7 +25,7 @@ def evaluate_finetuning(declared: FineTuning, selection: Selection) -> Evaluated
     A task's runs with the fine-tuned biLM name its folder, so that they can be planned once it has been trained and
     its files are there.
     """
-    lines, cells, tests = [], list[Cell](), dict[str, Comparison]()
+    lines, cells, tests, earlier = [], list[Cell](), dict[str, Comparison](), list[str]()
     for line in selection.shown(declared.lines):
         (task,) = named_tasks(line.overrides)
         overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
@@ -37,10 +38,14 @@ def evaluate_finetuning(declared: FineTuning, selection: Selection) -> Evaluated
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         tests[f"{line.label}, after against before"] = _comparison(before, after)
+        if has_earlier_weights(lm):
+            earlier.append(line.label)
     first = [
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
         "score of the task on its development set, mean ± standard deviation over seeds (how many)",
     ]
+    if earlier:
+        first.append(f"perplexities of an earlier version of the bundled {declared.start}: {', '.join(earlier)}")
     last = comparison_notes(tests)
     return EvaluatedTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
 

@@ -11,7 +11,7 @@ from elmo_tasks.configuration.identity import slug
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.digests import digest_bundled
+from elmo_tasks.tables.digests import has_earlier_weights
 from elmo_tasks.tables.find_cell import find_cell
 from elmo_tasks.tables.settings import Setting
 
@@ -89,9 +89,9 @@ def due(cell: Cell) -> tuple[int, ...]:
     """Seeds (0 for an ensemble) that have to be run: those without a row, and all of them if the rows are of an earlier
     version of the bundled weights.
     """
-    if not cell.rows or digest_bundled(cell.setting) in (None, cell.bilm_digest):
-        return cell.missing
-    return (0,) if cell.ensemble else cell.seeds
+    if has_earlier_weights(cell):
+        return (0,) if cell.ensemble else cell.seeds
+    return cell.missing
 
 
 def _without_weights(cell: Cell, rows: Rows, store: Path) -> dict[int, bool]:

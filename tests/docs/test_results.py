@@ -1,4 +1,6 @@
 import json
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -90,6 +92,15 @@ def test_the_note_says_of_each_task_whether_its_runs_had_converged(document: str
     for line in grid.lines:
         task, training = (line[grid.header.index(name)] for name in ("task", "training"))
         assert NAMES[task] in (rising if training == "still rising" else converged), task
+
+
+def test_the_first_page_counts_the_verdicts_of_the_claims() -> None:
+    verdicts = re.findall(r"^\| \d+ \|.*\| (.*) \|$", RESULTS, re.MULTILINE)
+    assert len(verdicts) == 12
+    assert Counter(verdicts) == {"reproduced": 7, "not reproduced": 5}
+    text = " ".join((REPO / "README.md").read_text("utf-8").split())
+    assert "Twelve claims" in text
+    assert "seven are reproduced and five are not" in text
 
 
 def test_the_quick_start_names_the_scores_of_the_rows() -> None:

@@ -53,6 +53,7 @@ def test_perplexities_and_scores_stand_side_by_side(tmp_path: Path, write: Any) 
         ["NER", "120.5; paper 103.2", "60.0; paper 46.3", "81.00 ± 1.41 (2)", "83.50 ± 0.71 (2)", "+2.50"]
     ]
     assert any(note.startswith("NER, after against before: +2.50") for note in grid.notes)
+    assert not any("earlier version" in note for note in grid.notes)
 
 
 def test_the_increase_is_that_of_the_seeds_that_are_compared(tmp_path: Path, write: Any) -> None:
@@ -78,7 +79,9 @@ def test_a_fine_tuning_of_weights_that_were_bundled_before_is_due_again(
     write_task(write, NER, digest=mini(), scores=(80.0, 82.0))
     (tmp_path / "runs" / "lm" / "bilm").mkdir(parents=True)
     assert f"{' '.join(LM)} seed=1" in missing(tmp_path, capsys)
-    assert evaluated(tmp_path).section.grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
+    grid = evaluated(tmp_path).section.grid
+    assert grid.lines[0][1:3] == ["120.5; paper 103.2", "60.0; paper 46.3"]
+    assert "perplexities of an earlier version of the bundled mini: NER" in grid.notes
 
 
 def test_the_folder_of_a_fine_tuned_bilm_may_have_any_name(tmp_path: Path, write: Any) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait 
         if not wait:
             raise UserError(f"{path.stem}: this run is already being made by {owner}; {remedy}")
         if not announced:
-            print(f"{path.stem}: waiting for {owner}", flush=True)
+            print(f"{path.stem}: waiting for {owner}", file=sys.stderr, flush=True)
             announced = True
         time.sleep(_PAUSE)
     try:

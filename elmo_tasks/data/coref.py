@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -85,6 +85,10 @@ class CorefReader(Reader[CorefItem]):
     def list_files(self, folder: Path) -> list[Path]:
         """The ``*_conll`` files below it (see :func:`conll_files`)."""
         return conll_files(folder)
+
+    def group(self, item: CorefItem) -> Hashable:
+        """The document, which may have several parts."""
+        return item.gold["name"]
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
         """All documents of a file, or of a folder of ``*_conll`` files; none may be there twice (name and part)."""

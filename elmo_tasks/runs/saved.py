@@ -25,6 +25,7 @@ from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.tensors import check_shapes
 
+_MAX_FITTED_BYTES = 1_000_000_000  # the vocabulary has no limit, and the file is the run's own
 _SECTIONS = ("task", "bilm", "elmo", "trainer", "words")
 _WORDS: dict[str, type | tuple[type, ...]] = {"name": str, "path": (str, NoneType), "dim": int, "lowercase": bool}
 _TASK = {"name": str, "reader": dict, "model": dict, "metric": dict, "training": dict}
@@ -178,7 +179,7 @@ def read_fitted(reader: Reader[Any], path: Path) -> FittedData:
     Raises:
         UserError: naming the file, if it is damaged or of another task.
     """
-    state = read_json(path)
+    state = read_json(path, _MAX_FITTED_BYTES)
     try:
         return FittedData.restore(reader, state)
     except UserError as error:

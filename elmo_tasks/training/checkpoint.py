@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -102,12 +103,12 @@ class ResumeCheckpoint(Checkpoint):
             "resumed_after": self.resumed_after,
             "code": [asdict(code) for code in self.code],
             "stopped": self._stopped,
-            "logged": self._curves,
+            "logged": _to_bytes(self._curves),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._rng_to_restore, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
-        self._stopped, self._curves = state_dict["stopped"], state_dict["logged"]
+        self._stopped, self._curves = state_dict["stopped"], _from_bytes(state_dict["logged"])
         earlier = [Code(**code) for code in state_dict.get("code", [])]  # states of earlier versions have none
         self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
@@ -171,6 +172,18 @@ class ResumeCheckpoint(Checkpoint):
             interrupts.end(
                 f"training is saved after {trainer.global_step:,} updates", silently=not trainer.is_global_zero
             )
+
+
+def _to_bytes(lines: list[dict[str, str]]) -> Tensor:
+    """Lines as a tensor: everything else is in the header of the state's file, which must stay below 100 MB."""
+    return torch.frombuffer(bytearray(json.dumps(lines).encode()), dtype=torch.uint8)
+
+
+def _from_bytes(content: Tensor | list[dict[str, str]]) -> list[dict[str, str]]:
+    if isinstance(content, list):  # in states of earlier versions
+        return content
+    lines: list[dict[str, str]] = json.loads(content.cpu().numpy().tobytes())
+    return lines
 
 
 def _gather_states(trainer: pl.Trainer, state: Tensor) -> list[Tensor]:

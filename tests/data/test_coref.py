@@ -8,6 +8,8 @@ from elmo_tasks.configuration.check import check_constructor
 from elmo_tasks.data.clusters import merged, n_crossing, read_clusters
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
+from elmo_tasks.data.source import Files
+from elmo_tasks.data.splits import read_splits
 from elmo_tasks.errors import UserError
 
 ANN = """
@@ -308,3 +310,13 @@ def test_a_genre_that_training_lacks_is_0_and_a_document_may_be_without_mentions
 def test_a_cluster_that_shares_mentions_with_two_others_makes_the_three_one():
     apart = [[(0, 1), (2, 3)], [(4, 5), (6, 7)], [(8, 9)], [(2, 3), (4, 5)]]
     assert sorted(merged(apart)) == [[(0, 1), (2, 3), (4, 5), (6, 7)], [(8, 9)]]
+
+
+def test_parts_of_a_document_stay_in_one_split(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text(conll(*((f"nw/d{k // 3}", f"{k % 3:03}", ANN) for k in range(12))))
+    reader = CorefReader(max_training_sentences=50)
+    items = read_splits(reader, Files(str(tmp_path), {"train": path.name}, reader), dev_share=0.25)
+    names = [{item.gold["name"] for item in items[split]} for split in ("train", "dev")]
+    assert not names[0] & names[1]
+    assert (len(items["train"]), len(items["dev"])) == (9, 3)

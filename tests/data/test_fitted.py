@@ -13,9 +13,19 @@ from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.sst5 import SstReader
 from elmo_tasks.errors import UserError
+from elmo_tasks.files import MAX_JSON_BYTES
 from elmo_tasks.nn.words import UNKNOWN, Vocabulary, WordVectors
+from elmo_tasks.runs.saved import read_fitted
 
 STATE = {"reader": {"types": ["LOC", "PER"]}, "words": ["a", "b"], "word_dim": 3, "update_words": True}
+
+
+def test_a_large_vocabulary_is_read_back(tmp_path):
+    path = tmp_path / "fitted.json"
+    words = [f"word{number:0100}" for number in range(100_000)]
+    path.write_text(json.dumps(STATE | {"words": words}))
+    assert path.stat().st_size > MAX_JSON_BYTES
+    assert read_fitted(NerReader(), path).to_json()["words"] == words
 
 
 def test_what_was_fitted_is_restored_from_json():

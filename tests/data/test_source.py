@@ -32,6 +32,15 @@ def test_each_split_is_read_from_its_own_file(files, tmp_path):
     assert [source.read(TREES, split)[0].tokens for split in ("train", "dev", "test")] == [["a"], ["b"], ["c"]]
 
 
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_file_that_has_changed_since_the_digest_is_refused(files, tmp_path, split):
+    source = Files(str(tmp_path), files, TREES)
+    source.check_unchanged()
+    (tmp_path / files[split]).write_text("(1 other)\n")
+    with pytest.raises(UserError, match=r": the files have changed since the run began; start it again$"):
+        source.check_unchanged()
+
+
 def test_a_folder_that_is_not_there_is_named(files, tmp_path):
     with pytest.raises(UserError, match=r"^data\.root=.*/elsewhere: no such folder$"):
         Files(str(tmp_path / "elsewhere"), files, TREES)

@@ -130,9 +130,9 @@ def test_a_run_that_patience_ended_has_the_same_result_with_a_larger_budget(
     train.run(composed(*PATIENT, f"paths.outputs={tmp_path / 'steps'}", "trainer.max_epochs=9", "plan=true"))
     assert "finished: nothing will be computed" in capsys.readouterr().out
     row = run_with("steps", 9, *PATIENT)
-    said = capsys.readouterr().out
-    assert f"goes on from {first['run_id']}, the same run with trainer.max_epochs=3" in said
-    assert "a run with a larger one goes on from here" not in said
+    said = capsys.readouterr()
+    assert f"goes on from {first['run_id']}, the same run with trainer.max_epochs=3" in said.err
+    assert "a run with a larger one goes on from here" not in said.out
     assert_same(row, whole)
     assert row["created"] == first["created"]  # the run is the earlier one
     assert read_model(tmp_path / "steps" / "runs" / row["run_id"]).run_id == row["run_id"]

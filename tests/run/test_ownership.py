@@ -276,7 +276,7 @@ def test_a_second_owner_can_wait(held: Any, capsys: Any) -> None:
     subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(1.5); os.kill({process.pid}, 9)"])
     with owned(path, wait=True):
         assert time.monotonic() - began > 1
-    assert f"run: waiting for process {process.pid}" in capsys.readouterr().out
+    assert f"run: waiting for process {process.pid}" in capsys.readouterr().err
 
 
 def test_a_run_that_another_process_makes_is_refused_before_anything_is_trained(

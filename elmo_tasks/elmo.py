@@ -72,7 +72,15 @@ class ScalarMix(nn.Module):
 
         Returns:
             float ``[B, T, D]``, zero on padding.
+
+        Raises:
+            UserError: for another number of layers, or a mask of another shape.
         """
+        b, n_layers, t, _ = layers.shape
+        if n_layers != self.n_layers:
+            raise UserError(f"expected layers [B, L, T, D] with L = {self.n_layers}, found L = {n_layers}")
+        if mask.shape != (b, t):
+            raise UserError(f"expected a mask [B, T] of shape {[b, t]}, as the layers, found {list(mask.shape)}")
         if self.layer is not None:
             layers = layers[:, self.layer : self.layer + 1]
         if self.layer_norm:

@@ -36,7 +36,8 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
         encoder: an encoder, such as ``BiLM.load("mini")``; or the argument of :meth:`BiLM.load`, read in each call.
 
     Raises:
-        UserError: if there is no sentence, if one is not a list of tokens or is empty, and as :meth:`BiLM.load`.
+        UserError: if there is no sentence, if one is not a list of tokens, is empty or has an empty token, and as
+            :meth:`BiLM.load`.
     """
     check_sentences(sentences)
     if not sentences:
@@ -44,6 +45,8 @@ def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "m
     for number, sentence in enumerate(sentences, start=1):
         if len(sentence) == 0:
             raise UserError(f"embed: sentence {number} has no token")
+        if "" in sentence:
+            raise UserError(f"embed: sentence {number} has an empty token")
     if isinstance(encoder, (str, Path)):
         encoder = BiLM.load(encoder)
     padded = pad_layers(encoder.layers(sentences))

@@ -109,6 +109,18 @@ def test_a_layer_that_is_not_there_is_refused_with_the_choices(kind):
         ScalarMix(n_layers=L, mix=kind)
 
 
+@pytest.mark.parametrize(
+    ("layers", "mask", "message"),
+    [
+        ((B, L + 1, T, D), (B, T), rf"^expected layers \[B, L, T, D\] with L = {L}, found L = {L + 1}$"),
+        ((B, L, T, D), (B, T + 1), rf"^expected a mask \[B, T\] of shape \[{B}, {T}\], .* found \[{B}, {T + 1}\]$"),
+    ],
+)
+def test_layers_and_masks_that_do_not_fit_are_refused(layers, mask, message):
+    with pytest.raises(UserError, match=message):
+        ScalarMix(n_layers=L)(torch.zeros(layers), torch.ones(mask, dtype=torch.bool))
+
+
 def test_what_no_elmo_has_is_refused():
     with pytest.raises(UserError, match=r"^elmo\.gamma=none: expected learned or one$"):
         ScalarMix(n_layers=L, gamma="none")

@@ -45,6 +45,7 @@ def test_a_bundled_bilm_is_loaded_by_its_name() -> None:
         ("Hello there", r"^expected a list of sentences, each a list of tokens, found the text 'Hello there'$"),
         ([], r"^embed: expected one sentence or more, found none$"),
         ([["a"], []], r"^embed: sentence 2 has no token$"),
+        ([["a"], ["b", ""]], r"^embed: sentence 2 has an empty token$"),
     ],
 )
 def test_anything_but_a_list_of_token_lists_is_refused(tiny_bilm: BiLM, sentences, message: str) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from elmo_tasks.configuration.resolvers import register
 from elmo_tasks.places import CONF
+from elmo_tasks.tables.settings import search_path
 
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w/@]+):(?: +(?P<value>[^#\s][^#]*?))?(?: +# (?P<comment>.*))?$")
 _DEFAULT = re.compile(r"  - (?P<group>[\w/]+): \w+(?: +# (?P<comment>.*))?$")
@@ -35,23 +37,40 @@ class Key(NamedTuple):
     comment: str
 
 
+class ConfigFolders(NamedTuple):
+    """The files of a configuration, in the user's folder, if there is one, and in that of the project."""
+
+    folders: Sequence[Path]
+
+    def find(self, group: str, name: str) -> Path | None:
+        """The file of a choice; None if there is none."""
+        paths = (folder / group / f"{name}.yaml" for folder in self.folders)
+        return next((path for path in paths if path.is_file()), None)
+
+    def names(self, group: str) -> list[str]:
+        """The choices of a group."""
+        return sorted({path.stem for folder in self.folders for path in (folder / group).glob("*.yaml")})
+
+
 def describe(arguments: Sequence[str]) -> str:
     """The help text, for the choices that the arguments make.
 
     Raises:
         HydraException: if a choice is not there.
     """
-    cfg = _compose(arguments)
+    own = get_args_parser().parse_known_args(list(arguments))[0].config_dir
+    files = ConfigFolders([CONF] if own is None else [Path(own).absolute(), CONF])
+    cfg = _compose(arguments, files)
     chosen: dict[str, str | None] = dict(cfg.hydra.runtime.choices)
     lines = [_USAGE, "", "Groups (the first choice is the one that is used here):"]
     keys: list[Key] = []
     for group, comment in _groups():
         choice = chosen[group] or "null"
-        others = [name for path in sorted((CONF / group).glob("*.yaml")) if (name := path.stem) != choice]
+        others = [name for name in files.names(group) if name != choice]
         lines.append(f"  {group + '=':<9} {' | '.join([choice, *others])}\n            {comment}")
-        keys += read_keys(CONF / group / f"{choice}.yaml", group, chosen)
+        keys += read_keys(files, group, choice, group, chosen)
     keys += [
-        key for key in read_keys(CONF / "config.yaml", "", chosen) if not key.name.startswith(("hydra", "defaults"))
+        key for key in read_keys(files, "", "config", "", chosen) if not key.name.startswith(("hydra", "defaults"))
     ]
     width = min(34, max(len(key.name) for key in keys))
     lines += ["", "Keys, their values here, and what they mean:"]
@@ -60,14 +79,15 @@ def describe(arguments: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _compose(arguments: Sequence[str]) -> DictConfig:
+def _compose(arguments: Sequence[str], files: ConfigFolders) -> DictConfig:
     """The configuration, with Hydra's own, for the groups' files that the arguments choose.
 
     A task may choose word vectors and a biLM, and a scale an optimizer.
     """
     register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", list(filter(_CHOICE.fullmatch, arguments)), return_hydra_config=True)
+        overrides = [*map(search_path, files.folders[:-1]), *filter(_CHOICE.fullmatch, arguments)]
+        return compose("config", overrides, return_hydra_config=True)
 
 
 def _resolved(key: Key, cfg: DictConfig) -> str:
@@ -89,51 +109,52 @@ def _groups() -> Iterator[tuple[str, str]]:
             yield found["group"], re.split(r" {2,}", found["comment"] or "")[-1]
 
 
-def read_keys(path: Path, prefix: str, chosen: Mapping[str, str | None]) -> list[Key]:
+def read_keys(files: ConfigFolders, group: str, name: str, prefix: str, chosen: Mapping[str, str | None]) -> list[Key]:
     """The keys of a file below a dotted prefix, in order; those of the files that it builds on come first.
 
     Args:
-        path: of the file.
+        files: among which it is.
+        group: of the file; empty for the main file.
+        name: of the file.
         prefix: empty for the main file.
         chosen: the file of each group, by the group's name and, where it is not the same, the key below which it is.
     """
     keys: dict[str, Key] = {}
-    if not path.is_file():
+    path = files.find(group, name)
+    if path is None:
         return []
-    lines = path.read_text("utf-8").splitlines()
-    for other, below in _built_on(path, prefix, chosen):
-        keys |= {key.name: key for key in read_keys(other, _dotted(prefix, below), chosen)}
+    for other, choice, below in _built_on(path, group, prefix, chosen):
+        keys |= {key.name: key for key in read_keys(files, other, choice, _dotted(prefix, below), chosen)}
     open_keys: list[tuple[int, str]] = []
-    for line in lines:
+    for line in path.read_text("utf-8").splitlines():
         if not (found := _LINE.match(line)):
             continue
         indent = len(found["indent"])
         open_keys = [*(pair for pair in open_keys if pair[0] < indent), (indent, found["key"])]
-        name = _dotted(prefix, *(key for _, key in open_keys))
-        before = keys.get(name)
+        key_name = _dotted(prefix, *(key for _, key in open_keys))
+        before = keys.get(key_name)
         comment = found["comment"] or (before.comment if before else "")
-        if found["value"] and "defaults" not in name.split("."):
-            keys[name] = Key(name, found["value"], comment)
+        if found["value"] and "defaults" not in key_name.split("."):
+            keys[key_name] = Key(key_name, found["value"], comment)
     return [key for key in keys.values() if key.name.rpartition(".")[2] != "_partial_"]
 
 
-def _built_on(path: Path, prefix: str, chosen: Mapping[str, str | None]) -> Iterator[tuple[Path, str]]:
-    """The files in a file's defaults list, and the key below which each one's keys are.
+def _built_on(path: Path, group: str, prefix: str, chosen: Mapping[str, str | None]) -> Iterator[tuple[str, str, str]]:
+    """Group and name of the files in a file's defaults list, and the key below which each one's keys are.
 
     An entry ``/optimizer@optimizer`` of a task is a file of another group, below ``task.optimizer``.
     """
-    if path.parent == CONF:  # whose defaults list is that of the groups
+    if not group:  # the main file, whose defaults list is that of the groups
         return
     content: Any = OmegaConf.to_container(OmegaConf.load(path))
     for entry in content.get("defaults", []):
-        group, name = ("", entry.partition("@")[0]) if isinstance(entry, str) else next(iter(entry.items()))
-        if group.startswith("/"):
-            group, _, below = group[1:].partition("@")
-            other = CONF / group / f"{chosen[f'{group}@{_dotted(prefix, below)}']}.yaml"
+        other, name = ("", entry.partition("@")[0]) if isinstance(entry, str) else next(iter(entry.items()))
+        if other.startswith("/"):
+            other, _, below = other[1:].partition("@")
+            yield other, str(chosen[f"{other}@{_dotted(prefix, below)}"]), below
         else:
-            below, other = group, path.parent / group / f"{name}.yaml"
-        if other.is_file():
-            yield other, below
+            relative = PurePosixPath(group, other, name)
+            yield str(relative.parent), relative.name, other
 
 
 def _dotted(*names: str) -> str:

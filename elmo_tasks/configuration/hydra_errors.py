@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+from omegaconf import OmegaConf
+
 
 def hydra_sentence(error: BaseException) -> str:
     """One sentence on a command line that Hydra refuses: what is wrong, and what the choices are."""
     key = getattr(error.__cause__, "full_key", None)
     parent = getattr(error.__cause__, "parent_node", None)
     if key is not None and parent is not None:
-        choices = ", ".join(str(k) for k in parent)
-        return f"unknown key {key!r}; expected one of {choices}"
+        choices = ", ".join(str(k) for k in parent if k != "hydra")
+        meant = [] if "." in key else list(_ending_in(key, OmegaConf.to_container(parent, resolve=False)))
+        hint = f"; {min(meant, key=len)} may be meant" if meant else ""
+        return f"unknown key {key!r}; expected one of {choices}{hint}"
     options = getattr(error, "options", None)
     missing = getattr(error, "missing_cfg_file", None)
     if options and missing:
@@ -28,3 +35,12 @@ def hydra_sentence(error: BaseException) -> str:
     if lines[1:2] == ["Available options:"]:
         return f"{lines[0]}; there are {', '.join(lines[2:])}"
     return " ".join(lines[:2])
+
+
+def _ending_in(name: str, section: Any, prefix: str = "") -> Iterator[str]:
+    """The keys of a configuration whose last part is a name."""
+    for key, value in section.items() if isinstance(section, dict) else ():
+        if key == name and prefix:
+            yield f"{prefix}{key}"
+        if key != "hydra":
+            yield from _ending_in(name, value, f"{prefix}{key}.")

@@ -53,7 +53,8 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
 
 def _training(row: Row, training: TrainingRecord) -> Iterator[tuple[str, str]]:
     note = "" if row.converged or row.language_model is not None else ", not converged"
-    note = note if training.best_epoch else ", the score before training"
+    if training.best_epoch == 0:
+        note = ", the score before training" if row.language_model is None else ", the initial weights are kept"
     yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
     if training.resumed_after:
         yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"

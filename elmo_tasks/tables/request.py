@@ -13,7 +13,7 @@ from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options, asks_for_files
 from elmo_tasks.tables.declared_keys import key_of_override
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import check_launcher, override, setting
+from elmo_tasks.tables.settings import check_launcher, override, search_path, setting
 
 COMMITTED = EXPERIMENTS / "rows"
 
@@ -81,6 +81,7 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
         metavar="N",
         help="with --run: processes at a time; with a launcher, settings at a time",
     )
+    parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder of configurations of your own")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     read = parser.parse_intermixed_args(arguments)
     if read.j < 1:
@@ -114,10 +115,13 @@ class _Words:
 
 
 def _request(read: argparse.Namespace, name: str) -> Request:
-    words = _sort_words(read.overrides)
+    own = read.config_dir
+    if own is not None and not own.is_dir():
+        raise UserError(f"--config-dir={own}: no such folder")
+    words = _sort_words([*([] if own is None else [search_path(own)]), *read.overrides])
     if words.launcher:
         check_launcher(words.launcher)
-    choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks")))
+    choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks"), own))
     config = setting(words.overrides).config
     folders = _folders(words.own.get("rows"), Path(config["results"]["dir"]))
     if "rows" in words.own and not (read.run or read.missing):
@@ -149,7 +153,7 @@ def _sort_words(texts: Sequence[str]) -> _Words:
             if key in own:
                 raise UserError(f"{key}={own[key]} and {text}: {key} is set twice")
             own[key] = value
-        elif key.startswith(("hydra/", "hydra.")):
+        elif key.startswith(("hydra/", "hydra.")) and key != "hydra.searchpath":
             launcher.append(text)
         else:
             overrides.append(f"data.fraction={value}" if key == "fraction" else text)
@@ -186,10 +190,10 @@ def _extra(overrides: tuple[str, ...], config: dict[str, Any], last: Path, name:
     return tuple(extra)
 
 
-def _tasks(text: str | None) -> frozenset[str]:
+def _tasks(text: str | None, own: Path | None) -> frozenset[str]:
     if text is None:
         return frozenset()
-    known = {path.stem for path in (CONF / "task").glob("*.yaml")}
+    known = {path.stem for folder in (CONF, own) if folder for path in (folder / "task").glob("*.yaml")}
     for name in text.split(","):
         if name not in known:
             raise UserError(f"tasks={text}: unknown task {name!r}; expected one of {', '.join(sorted(known))}")

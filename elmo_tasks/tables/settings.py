@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -86,8 +87,18 @@ def override(key: str, value: str) -> str:
             return f"{key}={value}"
     except HydraException:
         pass
+    return f"{key}={_quoted(value)}"
+
+
+def search_path(folder: Path) -> str:
+    """The override that adds a folder of configurations to that of the project."""
+    place = f"file://{folder.absolute()}"
+    return f"hydra.searchpath=[{place if re.fullmatch('[a-z0-9/:._-]+', place, re.IGNORECASE) else _quoted(place)}]"
+
+
+def _quoted(value: str) -> str:
     escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
-    return f"{key}='{escaped}'"
+    return f"'{escaped}'"
 
 
 def check_launcher(overrides: tuple[str, ...]) -> None:

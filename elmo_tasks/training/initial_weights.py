@@ -7,6 +7,8 @@ that it predicts; training can also start from a folder without them, with a new
 from __future__ import annotations
 
 import hashlib
+import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from elmo_tasks.data.corpus import LmVocabulary
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import OTHER_FOLDER, write_text
 from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.rows.settings import flat
 from elmo_tasks.tensors import check_weights, read_tensors, write_tensors
 
 SOFTMAX = "softmax.safetensors"
@@ -77,8 +80,8 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
     theirs, ours = differing(bilm.options, options)
     if not can_grow(bilm.options, options):
         raise UserError(
-            f"task.lm.init={where} holds {theirs}, but the sizes to train (bilm=...) are {ours}; only the numbers of "
-            "cells and filters may be larger"
+            f"task.lm.init={where} has other sizes than those to train; to train its own, add "
+            f"{_overrides(bilm.options, options)} (the numbers of cells and filters may also be larger)"
         )
     weights = {f"bilm.{name}": value for name, value in grown(bilm, options).items()}
     folder = bundled_folder(where) or Path(where)
@@ -87,6 +90,14 @@ def read_initial_weights(where: str, options: BiLMOptions) -> InitialWeights:
     if not softmax.exists():
         return InitialWeights(weights, None, sizes)
     return replace(_checked(weights | read_tensors(softmax), softmax, folder / VOCABULARY, options), grown=sizes)
+
+
+def _overrides(wanted: BiLMOptions, others: BiLMOptions) -> str:
+    """What turns other sizes into those that are wanted, as on the command line."""
+    before = flat(others.to_json())
+    changed = {key: value for key, value in flat(wanted.to_json()).items() if value != before[key]}
+    texts = (f"bilm.options.{key}={json.dumps(value, separators=(',', ':'))}" for key, value in changed.items())
+    return " ".join(map(shlex.quote, texts))
 
 
 def _checked(weights: dict[str, Tensor], path: Path, words: Path, options: BiLMOptions) -> InitialWeights:

@@ -205,7 +205,7 @@ def test_garbage_in_the_padding_changes_nothing(build, task, placement):
     expected, loss = built.predict(batch), built.loss(batch)
     for text in texts_in(batch):
         padding = ~text.mask
-        assert padding.any()
+        assert padding.any(), "the texts have one length: the sample needs longer and shorter ones"
         text.word_ids[padding] = torch.randint(len(built.data.fitted.vocabulary), (int(padding.sum()),))
         text.char_ids[padding] = torch.randint(262, text.char_ids[padding].shape)
         if text.layers is not None:

@@ -26,3 +26,10 @@ def test_the_summary_tells_scores_the_mix_and_what_reading_left_out(supervised: 
 def test_a_folder_with_brackets_is_printed_as_it_is(supervised: Any, capsys: Any) -> None:
     print_summary(from_json(supervised, "a row"), Path("[old]/[/x]/rows/x.json"))
     assert "row: [old]/[/x]/rows/x.json\n" in capsys.readouterr().out
+
+
+def test_a_fine_tuning_that_did_not_help_says_that_nothing_has_changed(language_model: Any, capsys: Any) -> None:
+    language_model["training"]["best_epoch"] = 0
+    language_model["training"]["curve"][0]["epoch"] = 0
+    print_summary(from_json(language_model, "a row"), Path("rows/x.json"))
+    assert "0 of 3, the initial weights are kept" in capsys.readouterr().out

@@ -194,7 +194,10 @@ def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: i
         (["task.lm.text=srl", "data=hub"], r"^task=srl has no data on the hub"),
         (["task.lm.text=ner", "data=local", "data.root=/no/such"], r"^data\.root=/no/such: no such folder"),
         (["task.lm.text=ner", "task.data.batch_size=4000"], r"^the training text has .* or task\.lm\.text to more"),
-        (["bilm.options.lstm.dim=11"], r"holds .*dim=12.* but the sizes to train .*dim=11.*may be larger"),
+        (
+            ["bilm.options.lstm.dim=11", "bilm.options.char_cnn.filters=[[1,4],[2,5]]"],
+            r"other sizes .* add bilm\.options\.lstm\.dim=12 'bilm\.options\.char_cnn\.filters=\[\[1,\d+\],.*\]\]' \(",
+        ),
         (["test=true"], r"^test=true, but task=lm has no test set"),
         (
             ["bilm.path=DIR"],

@@ -163,6 +163,7 @@ def test_any_name_of_a_folder_is_an_override(value: str) -> None:
         (("task=nothing",), "task=nothing: unknown choice; expected one of"),
         (("task=???",), r"You must specify .task., e.g, task=<OPTION>; there are coref, lm, ner, "),
         (("elmo.nothing=1",), "unknown key 'elmo.nothing'"),
+        (("lambda=1",), "unknown key 'lambda'; expected one of words, bilm, .*; elmo.lambda may be meant"),
         (("elmo.gamma=two",), "elmo.gamma must be one of learned, one, found 'two'"),
     ],
 )

@@ -92,10 +92,10 @@ def refusal(where, options):
 
 
 @pytest.mark.parametrize("where", ["model.safetensors", "bilm"])
-def test_a_start_of_another_size_is_refused_with_both_sizes(folder, where):
+def test_a_start_of_another_size_is_refused_with_what_would_fit(folder, where):
     options = BiLMOptions(filters=((1, 4), (2, 8), (3, 8)), character_dim=4, n_highway=1, dim=10, projection_dim=6)
     message = refusal(folder / where, options)
-    pairs = {"bilm": ("dim=12", "dim=10"), "model.safetensors": ("(2, 12, 48)", "(2, 12, 40)")}
+    pairs = {"bilm": ("add bilm.options.lstm.dim=12 (",), "model.safetensors": ("(2, 12, 48)", "(2, 12, 40)")}
     assert all(size in message for size in pairs[where]), message
 
 

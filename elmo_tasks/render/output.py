@@ -11,6 +11,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_bytes, write_text
 from elmo_tasks.render.drawing import drawing_files
 from elmo_tasks.render.page import page
+from elmo_tasks.render.run_table import csv_text
 from elmo_tasks.render.sections import ELSEWHERE, Section, draw_all, latex_files, markdown_document, renew
 from elmo_tasks.render.terminal import print_grids
 from elmo_tasks.render.wandb import log_files
@@ -20,6 +21,7 @@ from elmo_tasks.rows.collection import Rows
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where sections go; without any of them, the tables are printed."""
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page: figures, tables, every run")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write every run as a line: scores, configuration")
     parser.add_argument("--latex", type=Path, metavar="FOLDER", help="write the tables as LaTeX")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures as SVG and PNG")
     parser.add_argument("--wandb", metavar="PROJECT", help="log all of these to W&B as one artifact")
@@ -28,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def asks_for_files(given: argparse.Namespace) -> bool:
     """Whether any of the options of :func:`add_options` is given."""
-    return any((given.html, given.latex, given.figures, given.into, given.wandb))
+    return any((given.html, given.csv, given.latex, given.figures, given.into, given.wandb))
 
 
 def write(
@@ -49,6 +51,8 @@ def write(
     files: dict[Path, bytes] = {}
     if given.html:
         files[given.html] = page(sections, rows, title).encode("utf-8")
+    if given.csv:
+        files[given.csv] = csv_text(rows).encode("utf-8")
     if given.latex:
         files |= {given.latex / file: content for file, content in latex_files(sections).items()}
     if given.figures:
@@ -97,7 +101,11 @@ def show(sections: Sequence[Section]) -> None:
 
 
 def all_files(sections: Sequence[Section], rows: Rows, title: str) -> dict[str, bytes]:
-    """Everything: Markdown, LaTeX, figures and page."""
-    whole = {"tables.md": f"{markdown_document(sections)}\n", "report.html": page(sections, rows, title)}
+    """Everything: Markdown, LaTeX, figures, page and the runs."""
+    whole = {
+        "tables.md": f"{markdown_document(sections)}\n",
+        "report.html": page(sections, rows, title),
+        "runs.csv": csv_text(rows),
+    }
     texts = {name: text.encode("utf-8") for name, text in whole.items()}
     return texts | latex_files(sections) | drawing_files(draw_all(sections))

@@ -20,7 +20,7 @@ CHOICES = (*describe.TAGS, "seed", "status")
 
 def filters(rows: Rows) -> str:
     """The form of the filters, which apply to tables, figures and runs."""
-    facts = [_facts(row) for row in _all(rows)]
+    facts = [_facts(row) for row in rows.all]
     parts = ['<label>text <input type="search" name="text" placeholder="name, commit, key=value"></label>']
     for key in CHOICES:
         values = sorted({fact[key] for fact in facts}, key=lambda value: (len(value) if key == "seed" else 0, value))
@@ -31,22 +31,17 @@ def filters(rows: Rows) -> str:
 
 def run_list(rows: Rows) -> str:
     """A line for each row, and the files that were left out."""
-    runs = _all(rows)
     heading = "".join(f"<span>{name}</span>" for name in COLUMNS)
     left_out = "".join(f"<li>{escape(sentence)}</li>" for sentence in rows.left_out)
     return "\n".join(
         [
-            f'<p id="shown" role="status">{len(runs)} of {len(runs)} runs</p>',
+            f'<p id="shown" role="status">{len(rows.all)} of {len(rows.all)} runs</p>',
             f'<div class="runs"><div class="line heading">{heading}</div>',
-            *map(_run, runs),
+            *map(_run, rows.all),
             "</div>",
             f'<h3>Left out</h3>\n<ul class="left-out">{left_out}</ul>' if left_out else "",
         ]
     )
-
-
-def _all(rows: Rows) -> list[AnyRow]:
-    return sorted([*rows.finished, *rows.failed], key=lambda row: row.run_id)
 
 
 def _facts(row: AnyRow) -> dict[str, str]:

@@ -33,6 +33,11 @@ class Rows:
     failed: list[FailedRow]
     left_out: list[str]
 
+    @property
+    def all(self) -> list[AnyRow]:
+        """The rows of finished and of failed runs, by name."""
+        return sorted([*self.finished, *self.failed], key=lambda row: row.run_id)
+
     @cached_property
     def by_setting(self) -> dict[str, list[Row]]:
         """The finished rows by :func:`elmo_tasks.rows.settings.setting_key`."""

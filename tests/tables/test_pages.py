@@ -130,7 +130,8 @@ def test_everything_goes_to_wandb_as_one_artifact_named_after_the_declaration(
     assert command.execute((FIGURE,), request) == 0
     assert capsys.readouterr().out == "logged\n"
     assert (logged["project"], logged["name"], logged["n_runs"]) == ("p", "figure2", 8)
-    assert set(logged["files"]) == {"tables.md", "report.html", "figure-2.tex", "figure-2.svg", "figure-2.png"}
+    drawn = {"figure-2.svg", "figure-2.png"}
+    assert set(logged["files"]) == {"tables.md", "report.html", "runs.csv", "figure-2.tex", *drawn}
     assert b"**Figure 2" in logged["files"]["tables.md"]
     assert b"<svg" in logged["files"]["report.html"]
 

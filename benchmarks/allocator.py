@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from itertools import count, islice
+from pathlib import Path
 
 import torch
 from machine import peak_megabytes
@@ -30,7 +31,7 @@ def main(library: str, overrides: list[str]) -> None:
     jemalloc = {"LD_PRELOAD": library, "MALLOC_CONF": KEEP_FREED_MEMORY}
     for placement in ("none", "both"):
         arguments = [f"elmo.placement={placement}", *overrides]
-        started = {"glibc": start(arguments, {}), "jemalloc": start(arguments, jemalloc)}
+        started = {"glibc": start(arguments, {"LD_PRELOAD": ""}), "jemalloc": start(arguments, jemalloc)}
         for allocator, process in started.items():
             output, _ = process.communicate()
             if process.returncode:
@@ -47,16 +48,18 @@ def start(arguments: list[str], variables: dict[str, str]) -> subprocess.Popen[s
 
 def measure(overrides: list[str]) -> None:
     """Prints seconds of processor time for 100 updates, and the peak memory of this process in MB."""
+    library = os.environ["LD_PRELOAD"]
+    if Path(library).name not in Path("/proc/self/maps").read_text():  # the linker only warns, and goes on without it
+        raise SystemExit(f"{library}: not loaded; expected libjemalloc.so.2 or its path")
     keep_freed_memory()
     cfg = configured(["trainer.progress=false", "trainer.accelerator=cpu", "words.any_dim=true", *overrides])
     data, model, optimizer = built(cfg)
-    items = data.items["train"]
-    batches = (cut for epoch in count() for cut in data.epoch(epoch).batch_sampler)
+    batches = (batch for epoch in count() for batch in data.epoch(epoch))
     begun = 0.0
-    for number, cut in enumerate(islice(batches, N_WARM_UP + N_UPDATES)):
+    for number, batch in enumerate(islice(batches, N_WARM_UP + N_UPDATES)):
         if number == N_WARM_UP:
             begun = time.process_time()
-        step(model, optimizer, data.collate([items[k] for k in cut]), cfg["task"]["training"]["grad_norm"])
+        step(model, optimizer, batch, cfg["task"]["training"]["grad_norm"])
     print(100 * (time.process_time() - begun) / N_UPDATES, peak_megabytes())
 
 

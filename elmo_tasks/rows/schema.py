@@ -37,8 +37,10 @@ class Header:
     """What is known of a run before it is measured.
 
     ``run_id`` is the row's name, different for everything that can change a score. ``slug`` is its readable middle.
-    ``seed`` is None for an ensemble. ``bilm`` is None where no biLM takes part. ``commit`` and ``dirty`` (whether the
-    working tree had changes) are None outside a repository. ``config`` is the resolved configuration.
+    ``seed`` is None for an ensemble. ``bilm`` is None where no biLM takes part. ``created`` is when the row was
+    written. ``commit``, ``dirty`` (whether the working tree had changes) and ``versions`` are those of the training,
+    also when a test set is scored later; the first two are None outside a repository. ``config`` is the resolved
+    configuration.
     """
 
     schema: Literal[3] = SCHEMA

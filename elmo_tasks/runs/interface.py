@@ -38,6 +38,9 @@ class Run(Protocol):
             folder: where files go: to its partial folder.
             finished: the row of this run if only the scores of the test set are missing; its weights exist.
 
+        Returns:
+            what was measured. A :class:`Row` is ``finished`` with scores added to it; else all was measured again.
+
         Raises:
             UserError: for bad input.
         """

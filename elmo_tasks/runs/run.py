@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from math import nan
 from pathlib import Path
@@ -129,8 +129,8 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
             message = "".join(traceback.format_exception_only(error)).strip()
             write_row(folder.row, FailedRow(**header, error=message))
         raise
-    if finished is not None and not cfg["force"]:  # only scores were added: the settings are still those of training
-        header["config"] = {**finished.config, "test": cfg["test"]}
+    if isinstance(measured, Row):  # scores were added to it: its code and settings are still those of the training
+        return replace(measured, created=header["created"])
     return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
 
 

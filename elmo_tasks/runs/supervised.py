@@ -109,6 +109,7 @@ class SupervisedRun:
             data=describe_data(self.cfg, self.data, self.inputs, with_test=True),
             scores=finished.scores | scores,
             files=finished.files | files,
+            config={**finished.config, "test": True},
         )
 
     def _read(self) -> Filled:

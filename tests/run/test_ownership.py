@@ -161,9 +161,11 @@ def test_a_test_set_is_scored_with_the_saved_weights(composed: Any, tmp_path: Pa
     folder = run_folder(tmp_path)
     before = assert_whole(folder)
     monkeypatch.setattr(supervised, "fit", killed)
+    monkeypatch.setattr(train, "provenance", lambda: {"commit": "later", "dirty": True, "versions": {"torch": "9"}})
     train.run(composed(*SST, "test=true"))
     after = assert_whole(folder)
     assert after.config == before.config | {"test": True}  # that of the training, as its threads are
+    assert (after.commit, after.dirty, after.versions) == (before.commit, before.dirty, before.versions)
     assert set(after.scores) == {"dev", "test"}
     assert (after.weights, after.training, after.scores["dev"]) == (
         before.weights,

@@ -77,8 +77,9 @@ def median_ms(calls: Sequence[Callable[[], Any]]) -> float:
 def time_steps(cfg: dict[str, Any]) -> tuple[float, float, float]:
     """Milliseconds of making a batch and of a whole step, and real tokens of a batch."""
     data, model, optimizer = built(cfg)
-    cuts = [batch for epoch in range(N_STEPS) for batch in data.epoch(epoch).batch_sampler][: N_STEPS + N_WARM_UP]
-    items = [[data.items["train"][k] for k in cut] for cut in cuts]
+    loaders = [data.epoch(number) for number in range(N_STEPS)]
+    batches = [(loader.dataset, batch) for loader in loaders for batch in loader.batch_sampler][: N_STEPS + N_WARM_UP]
+    items = [[dataset[k] for k in batch] for dataset, batch in batches]
     tokens = statistics.mean(sum(len(t) for item in batch for t in data.reader.texts(item)) for batch in items)
     made: list[Any] = []
     making = median_ms([lambda batch=batch: made.append(data.collate(batch)) for batch in items])

@@ -24,6 +24,8 @@ def check_encoding(name: str) -> str:
         UserError: if it is not one.
     """
     try:
+        if codecs.lookup(name).name == "utf-8-sig":  # a mark is removed in any case
+            return "utf-8"
         ascii_bytes = "a\tb\r\n".encode(name)
     except (LookupError, TypeError, UnicodeError, ValueError):
         ascii_bytes = b""
@@ -36,7 +38,9 @@ def check_encoding(name: str) -> str:
 def read_lines(
     path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None, errors: str = "strict"
 ) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are removed.
+    """Line numbers from 1 and lines without their end; byte order marks and CRLF ends are removed.
+
+    A byte order mark may begin any line: files with one were joined.
 
     Args:
         path: of the file; its ending says how it is compressed.
@@ -54,7 +58,9 @@ def read_lines(
                 if len(raw) > max_bytes:
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
                 if number == 1:
-                    raw = _without_mark(path, raw, codec)
+                    _check_mark(path, raw, codec)
+                if codec == "utf-8":
+                    raw = raw.removeprefix(codecs.BOM_UTF8)
                 line = raw.decode(codec, errors).rstrip("\r\n")
                 if number == 1 and "\r" in line:
                     raise UserError(f"{path}:1: a carriage return within the line; expected lines ending in LF or CRLF")
@@ -64,15 +70,16 @@ def read_lines(
         raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error
 
 
-def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
-    """A file's first line without the byte order mark of UTF-8.
+def _check_mark(path: Path, line: bytes, codec: str) -> None:
+    """Check the byte order mark of a file's first line.
 
     Raises:
-        UserError: if it has that of UTF-16.
+        UserError: if it is that of UTF-16, or that of UTF-8 where another encoding was set.
     """
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
-    return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
+    if line.startswith(codecs.BOM_UTF8) and codec != "utf-8":
+        raise UserError(f"{path}:1: begins with the mark of UTF-8, but task.reader.encoding={codec}; set it to utf-8")
 
 
 def has_half_characters(text: str) -> bool:

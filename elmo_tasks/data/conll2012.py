@@ -169,8 +169,8 @@ def _read_file(path: Path, encoding: str | None) -> Iterator[Document]:
 
 def _refuse_numbers(sentences: Sequence[Sentence]) -> None:
     """Check that the columns of the document and of the word do not count the tokens, as another format's would."""
-    for column in (0, WORD):
-        if are_numbered([[[row[column], *row[1:3]] for row in sentence.rows] for sentence in sentences]):
+    for column in (0, WORD) if any(len(sentence.rows) > 1 for sentence in sentences) else ():
+        if are_numbered([[[cell, str(k), ""] for k, cell in enumerate(s.column(column))] for s in sentences]):
             found = f"column {column + 1} counts the tokens, as in {NO_WORDS}"
             raise UserError(f"{sentences[0].where()}: {found}; expected CoNLL-2012: {_FORMAT}")
 
@@ -215,7 +215,7 @@ def _refuse_other_format(line: str, more: Iterator[tuple[int, str]], where: str)
 
 
 _FROM_THREE_COLUMNS = (
-    """(echo "#begin document (NAME)"; awk 'NF-3{print ""} NF==3{print "NAME 0",$1,$2,"- * - - - - *",$3}' FILE; """
+    """(echo "#begin document (NAME)"; awk '/^[0-9]/{print "NAME 0",$1,$2,"- * - - - - *",$3} !NF' FILE; """
     """echo "#end document")"""
 )
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.columns import read_column_sentences
+from elmo_tasks.data.columns import ColumnSentence, read_column_sentences
 from elmo_tasks.data.fields import state_lists, tokens_field
 from elmo_tasks.data.layout import Separator, make_layout
 from elmo_tasks.data.reader import Reader
@@ -80,9 +80,18 @@ class NerReader(Reader[NerItem]):
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
         sentences = read_column_sentences(path, min_columns=2, encoding=self.encoding, layout=self.layout)
         first: dict[bool, str] = {}
-        items = [_item(sentence.tokens, sentence.tags, sentence.where, first) for sentence in sentences]
+        items: list[NerItem] = []
+        for sentence in sentences:
+            hint = "" if items else self._hint(sentence)
+            items.append(_item(sentence.tokens, sentence.tags, sentence.where, first, hint))
         _check_entities(items, split, str(path))
         return items
+
+    def _hint(self, sentence: ColumnSentence) -> str:
+        """What may help if a file's first sentence has unknown tags: all of them, or that of a header alone."""
+        if not _is_tag(sentence.tags[-1]):
+            return "; task.reader.tag_column=N takes the tag from another column"
+        return f'; "task.reader.comment={[*self.layout.comments, sentence.tokens[0]]}" leaves out a header'
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
         """Hub rows with ``tokens`` and ``ner_tags`` (names, or numbers in CoNLL-2003's usual order)."""
@@ -160,7 +169,9 @@ class NerReader(Reader[NerItem]):
         return {"tokens": item.tokens, "tags": prediction, "entities": entities}
 
 
-def _item(tokens: list[str], tags: list[str], where: Callable[[int], str], first: dict[bool, str]) -> NerItem:
+def _item(
+    tokens: list[str], tags: list[str], where: Callable[[int], str], first: dict[bool, str], hint: str = ""
+) -> NerItem:
     """A sentence with its tags checked.
 
     Args:
@@ -168,11 +179,12 @@ def _item(tokens: list[str], tags: list[str], where: Callable[[int], str], first
         tags: of its tokens.
         where: the place of a token, for messages.
         first: the first place of a tag with a type (True) and without one (False) in the file so far.
+        hint: on what may be wrong with an unknown tag.
     """
     for k, tag in enumerate(tags):
         if not _is_tag(tag):
             expected = "expected O, or B-, I-, E-, S- and an entity type"
-            raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
+            raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}{hint}")
         if tag != "O" and first.setdefault(has_type(tag), where(k)) and len(first) > 1:
             other = "without a type" if has_type(tag) else "with a type"
             raise UserError(

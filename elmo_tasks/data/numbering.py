@@ -48,10 +48,10 @@ def are_numbered(sentences: Sequence[Sequence[Sequence[str]]]) -> bool:
     """Whether the first column of a file's first sentences has numbers of tokens, and not words that are numbers.
 
     It has if it counts the tokens of each of them, from 1 or 0 in each sentence or on through all of them, and there is
-    enough to tell by. One other sentence (3, 2, 1) shows that they are words, and so does a file that is too short:
+    enough to tell by. One other sentence (3, 2, 1) shows that they are words, and so does what could be either:
 
     * one token alone;
-    * one sentence whose second column is the same throughout, as the tag of numbers is and words are not;
+    * a second column that is the same throughout, as the tag of numbers is and words are not;
     * two columns, where nothing would be left for a tag, unless two sentences of several tokens count.
 
     Args:
@@ -64,4 +64,4 @@ def are_numbered(sentences: Sequence[Sequence[Sequence[str]]]) -> bool:
         return False
     if len(sentences[0][0]) < 3 and several < 2:
         return False
-    return len(sentences) > 1 or len({row[1] for row in sentences[0]}) > 1
+    return len({row[1] for rows in sentences for row in rows}) > 1

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.files import files_below
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, unescape_treebank
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
 from elmo_tasks.errors import UserError
 from elmo_tasks.values import Size
@@ -73,7 +72,10 @@ class PosReader(Reader[PosItem]):
             return [item for file in find_trees(path, split) for item in self._read_trees(file)]
         sentences = read_column_sentences(path, min_columns=self.column + 1, encoding=self.encoding)
         return [
-            PosItem([unescape_treebank(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
+            self._at(
+                sentence.where(),
+                PosItem(list(map(self.token, sentence.tokens)), [row[self.column] for row in sentence.rows]),
+            )
             for sentence in sentences
         ]
 
@@ -88,12 +90,15 @@ class PosReader(Reader[PosItem]):
 
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
         for where, leaves in read_tagged_trees(path, self.encoding):
-            words = [(unescape_treebank(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
+            words = [(self.token(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
             self._count("null elements", len(leaves) - len(words))
             if words:
                 item = PosItem([word for word, _ in words], [tag for _, tag in words])
                 check_tokens(item.tokens, where)
-                yield item
+                yield self._at(where, item)
+
+    def token(self, text: str) -> str:
+        return unescape_treebank(text)
 
     def texts(self, item: PosItem) -> list[list[str]]:
         return [item.tokens]
@@ -132,7 +137,7 @@ class PosReader(Reader[PosItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:
         self._check_fields(fields, where)
-        return PosItem(tokens_field(fields, "tokens", where, split_words), [])
+        return PosItem(self._sentence(fields["tokens"], f"{where}: tokens"), [])
 
     def to_json(self, item: PosItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their tags."""

@@ -33,11 +33,13 @@ def _compiled(letter: str, letters: str, word: str) -> tuple[re.Pattern[str], re
     return re.compile(whole, re.VERBOSE), re.compile(split, re.VERBOSE)
 
 
-_PLAIN = _compiled(r"[^\W\d_]", r"[^\W\d_]+", r"[^\W_]+")  # letters and digits of any script
+MARKED_WORD = rf"[^\W_]+(?:(?:{_MARK}+{_JOINER}*|{_JOINER}+(?=[^\W_]|{_MARK}))[^\W_]*)*"
+"""Letters and digits of any script with what is attached to them, in a text as :func:`with_few_marks` gives it."""
+_PLAIN = _compiled(r"[^\W\d_]", r"[^\W\d_]+", r"[^\W_]+")
 _MARKED = _compiled(  # the same with what is attached to them
     rf"[^\W\d_]{_MARK}*",
     rf"[^\W\d_]+(?:[{_MARK}{_JOINER}]+[^\W\d_]+)*[{_MARK}{_JOINER}]*",
-    rf"[^\W_]+(?:(?:{_MARK}+{_JOINER}*|{_JOINER}+(?=[^\W_]|{_MARK}))[^\W_]*)*",
+    MARKED_WORD,
 )
 
 
@@ -59,10 +61,15 @@ def tokenize(text: str, *, split_hyphens: bool = False) -> list[Token]:
         text: of one sentence or of many.
         split_hyphens: ``well-known`` as three tokens, so that an answer may begin or end within.
     """
-    if text.isascii() or _ATTACHED_SET.isdisjoint(text):
-        return [Token(match[0], match.start(), match.end()) for match in _PLAIN[split_hyphens].finditer(text)]
-    spans = (match.span() for match in _MARKED[split_hyphens].finditer(text.translate(_ATTACHED)))
+    marked = with_few_marks(text)
+    rules = _PLAIN if marked is None else _MARKED
+    spans = (match.span() for match in rules[split_hyphens].finditer(marked or text))
     return [Token(text[start:stop], start, stop) for start, stop in spans]
+
+
+def with_few_marks(text: str) -> str | None:
+    """The text with one mark and one joiner in place of all, character by character; None if it has none."""
+    return None if text.isascii() or _ATTACHED_SET.isdisjoint(text) else text.translate(_ATTACHED)
 
 
 def split_words(text: str) -> list[str]:

@@ -248,6 +248,8 @@ def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_a_pair_beyond_the_budget_by_itself_is_refused_with_the_option_to_set(make_data, split):
     pairs = [(3, 4), (30, 31), (5, 5)]
-    with pytest.raises(UserError, match=rf"item of the {split} split has 61 tokens.*task\.training\.batch_tokens=61 "):
+    with pytest.raises(
+        UserError, match=rf"/{split}:2: 61 tokens, more than a batch may have; .*task\.training\.batch_tokens=61 "
+    ):
         make_data(pairs, 60, splits=[split])
     assert len(make_data(pairs, 61, splits=[split]).items[split]) == 3

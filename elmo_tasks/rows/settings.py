@@ -54,13 +54,18 @@ WITHOUT_EFFECT = (
     "bilm.store.limit_gb",
 )
 
+_READERS = (["task", "reader"], ["task", "lm", "source", "reader"])
+
 
 def score_relevant(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
     """The part of a resolved configuration that can change a score, without the seed.
 
-    For a baseline, no other setting of ELMo counts, and neither does the biLM.
+    For a baseline, no other setting of ELMo counts, and neither does the biLM. A reader's key that is not set (null)
+    counts as one that is not there, so that a new one changes the name of no older run.
     """
     part = {name: config[name] for name in SECTIONS[kind] if name in config}
+    for path in _READERS:
+        part = _without_unset(part, path)
     if kind == "language_model":  # it trains a biLM, and does not read one
         part["bilm"] = {name: config["bilm"][name] for name in ("name", "options")}
     if isinstance(limit := part.get("trainer", {}).get("limit_val_batches"), int):  # 1 is one batch, 1.0 is all
@@ -122,6 +127,14 @@ def _without(part: dict[str, Any], path: list[str]) -> dict[str, Any]:
         return part
     others = {name: value for name, value in part.items() if name != key}
     return others | {key: _without(part[key], rest)} if rest else others
+
+
+def _without_unset(part: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    """A copy without the keys of the section at ``path`` whose value is None, if the section is there."""
+    if not path:
+        return {name: value for name, value in part.items() if value is not None}
+    key, *rest = path
+    return part | {key: _without_unset(part[key], rest)} if isinstance(part.get(key), dict) else part
 
 
 def _floats(value: Any) -> Any:

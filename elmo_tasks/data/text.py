@@ -86,8 +86,10 @@ def encoding_remedy(content: bytes, *, can_be_set: bool) -> str:
 def _is_korean(content: bytes) -> bool:
     """Whether text outside ASCII is Korean in CP949 (which extends EUC-KR): nearly all of it is Hangul then."""
     letters = [c for c in content.decode("cp949", "replace") if not c.isascii()]
-    common = [c for c in letters if "가" <= c <= "힣" and len(c.encode("euc_kr")) == 2]  # those of EUC-KR itself
-    return 0.8 * len(letters) <= len(common) > 1
+    hangul = [c for c in letters if "가" <= c <= "힣"]
+    n_jamo = sum("ㄱ" <= c <= "ㅣ" for c in letters)  # Japanese has its kana at their place
+    n_common = sum(len(c.encode("euc_kr")) == 2 for c in hangul)  # the syllables that EUC-KR itself has
+    return len(hangul) > max(1, n_jamo) and 0.8 * len(letters) <= len(hangul) + n_jamo and 2 * n_common > len(hangul)
 
 
 def check_mark(path: Path, start: bytes, codec: str) -> None:

@@ -33,7 +33,7 @@ def check_section(section: type, values: Any, prefix: str = "", *, complete: boo
         check_keys(values, hints, prefix)
     for name, hint in hints.items():
         if name in values:
-            _check_value(f"{prefix}{name}", values[name], hint, complete)
+            check_value(f"{prefix}{name}", values[name], hint, complete)
         elif complete and name not in optional:
             expected = "" if hint is Any else f"; it must be {find_rule(hint)[0]}"
             raise UserError(f"{prefix}{name} is missing{expected}")
@@ -55,7 +55,7 @@ def check_constructor(key: str, node: dict[str, Any], constructor: Callable[...,
     values = {name: value for name, value in node.items() if name not in _OWN}
     check_keys(values, parameters, f"{key}.")
     for name, value in values.items():
-        _check_value(f"{key}.{name}", value, hints.get(name, Any))
+        check_value(f"{key}.{name}", value, hints.get(name, Any))
 
 
 def check_keys(values: Any, known: Iterable[str], prefix: str) -> None:
@@ -77,7 +77,12 @@ def _expect_section(values: Any, prefix: str) -> None:
         raise UserError(f"{prefix.rstrip('.')} must be a section with keys, found {quoted(values)}")
 
 
-def _check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None:
+def check_value(key: str, value: Any, hint: Any, complete: bool = True) -> None:
+    """Check one value against its annotation (the values of a section against those of its keys).
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
     section = next((each for each in (hint, *get_args(hint)) if is_dataclass(each) and isinstance(each, type)), None)
     if section is not None:
         if value is not None or section is hint:

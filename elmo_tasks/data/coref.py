@@ -13,10 +13,9 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, n_written, read_clusters
-from elmo_tasks.data.conll2012 import SPEAKER, Document, conll_files, read_documents
-from elmo_tasks.data.fields import as_tokens, state_lists
+from elmo_tasks.data.conll2012 import SPEAKER, Document, conll_files, read_documents, unescape_ontonotes
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.values import Size
 
@@ -94,7 +93,10 @@ class CorefReader(Reader[CorefItem]):
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
         """All documents of a file, or of a folder of such files; none may be there twice (name and part)."""
         documents = list(_distinct(read_documents(path, self.encoding)))
-        items = [_item(document, number) for number, document in enumerate(documents)]
+        items = [
+            self._at(f"{document.path}:{document.line}", _item(document, number))
+            for number, document in enumerate(documents)
+        ]
         if self.ontonotes and len(items) != N_DOCUMENTS[split]:
             raise UserError(
                 f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
@@ -114,6 +116,9 @@ class CorefReader(Reader[CorefItem]):
         if not with_mentions:
             raise UserError(f"{path}: no training document has a mention")
         return with_mentions
+
+    def token(self, text: str) -> str:
+        return unescape_ontonotes(text)
 
     def texts(self, item: CorefItem) -> list[list[str]]:
         return item.sentences
@@ -163,7 +168,7 @@ class CorefReader(Reader[CorefItem]):
         sentences = fields["sentences"]
         if not isinstance(sentences, list) or not sentences:
             raise UserError(f"{where}: sentences must be a list of one or more, found {quoted(sentences)}")
-        tokens = [as_tokens(sentence, f"{where}: sentence {k}", split_words) for k, sentence in enumerate(sentences)]
+        tokens = [self._sentence(sentence, f"{where}: sentence {k}") for k, sentence in enumerate(sentences)]
         speakers = fields.get("speakers", ["-"] * len(tokens))
         if not isinstance(speakers, list) or len(speakers) != len(tokens) or not all(map(_is_text, speakers)):
             raise UserError(f"{where}: speakers must be a list of {len(tokens)} names, found {quoted(speakers)}")

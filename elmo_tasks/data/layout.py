@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from elmo_tasks.errors import UserError, quoted
+from elmo_tasks.values import Column
 
 Separator = Literal["tab"]
+
+LAYOUT_KEYS: dict[str, Any] = {
+    "token_column": Column | None,
+    "tag_column": Column | None,
+    "comment": str | Sequence[str] | None,
+    "separator": Separator | None,
+}
+"""The keys of a reader that say where its columns are, with their annotations."""
 
 Shape = tuple[int, bool]
 """The number of columns of a line, and whether there are tabs in it."""

@@ -14,12 +14,11 @@ from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
 from elmo_tasks.data.columns import ColumnSentence, read_column_sentences
-from elmo_tasks.data.fields import state_lists, tokens_field
-from elmo_tasks.data.layout import Separator, make_layout
+from elmo_tasks.data.fields import state_lists
+from elmo_tasks.data.layout import LAYOUT_KEYS, Separator, make_layout
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import Span, bioes, bioes_tags, find_spans, has_type, iob2, split_tag, typed
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.values import Column
 
@@ -63,6 +62,7 @@ class NerReader(Reader[NerItem]):
     """
 
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+    changeable: ClassVar[Mapping[str, Any]] = {**Reader.changeable, **LAYOUT_KEYS}
 
     def __init__(
         self,
@@ -83,7 +83,8 @@ class NerReader(Reader[NerItem]):
         items: list[NerItem] = []
         for sentence in sentences:
             hint = "" if items else self._hint(sentence)
-            items.append(_item(sentence.tokens, sentence.tags, sentence.where, first, hint))
+            item = _item(sentence.tokens, sentence.tags, sentence.where, first, hint)
+            items.append(self._at(sentence.where(), item))
         _check_entities(items, split, str(path))
         return items
 
@@ -100,15 +101,16 @@ class NerReader(Reader[NerItem]):
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
-                tokens, tags = list(row["tokens"]), [_tag_name(tag) for tag in row["ner_tags"]]
+                tokens, numbers = list(row["tokens"]), list(row["ner_tags"])
             except (KeyError, TypeError) as error:
                 raise UserError(f"{place}: expected the columns tokens and ner_tags ({error!r})") from error
             if isinstance(row["tokens"], str) or not all(isinstance(token, str) for token in tokens):
                 raise UserError(f"{place}: tokens must be a list of texts, found {quoted(row['tokens'])}")
+            tags = [_tag_name(tag, place) for tag in numbers]
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)
-            items.append(_item(tokens, tags, partial("{} token {}".format, place), first))
+            items.append(self._at(place, _item(tokens, tags, partial("{} token {}".format, place), first)))
         _check_entities(items, split, where)
         return items
 
@@ -158,7 +160,7 @@ class NerReader(Reader[NerItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> NerItem:
         self._check_fields(fields, where)
-        return NerItem(tokens_field(fields, "tokens", where, split_words), [])
+        return NerItem(self._sentence(fields["tokens"], f"{where}: tokens"), [])
 
     def to_json(self, item: NerItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their IOB2 tags, and the entities."""
@@ -205,8 +207,18 @@ def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:
         raise UserError(f"{where}: no entity in the training set, every tag is O; expected at least one such as B-PER")
 
 
-_CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))
+_CONLL_2003 = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")
 
 
-def _tag_name(tag: Any) -> str:
-    return tag if isinstance(tag, str) else _CONLL_2003[tag]
+def _tag_name(tag: Any, where: str) -> str:
+    """The name of a tag of the hub.
+
+    Raises:
+        UserError: if it is neither a name nor a number of CoNLL-2003.
+    """
+    if isinstance(tag, str):
+        return tag
+    if type(tag) is not int or not 0 <= tag < len(_CONLL_2003):
+        expected = f"names such as B-PER, or CoNLL-2003's numbers, 0 to {len(_CONLL_2003) - 1}"
+        raise UserError(f"{where}: ner_tags: {quoted(tag)} has no name; expected {expected}")
+    return _CONLL_2003[tag]

@@ -13,12 +13,11 @@ from torch import Tensor
 
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.files import files_below
-from elmo_tasks.data.layout import Separator, make_layout
+from elmo_tasks.data.layout import LAYOUT_KEYS, Separator, make_layout
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, unescape_treebank
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.data.treebank import NULL_ELEMENT, are_trees, read_tagged_trees
 from elmo_tasks.errors import UserError
 from elmo_tasks.values import Column, Size
@@ -71,6 +70,7 @@ class PosReader(Reader[PosItem]):
     """
 
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+    changeable: ClassVar[Mapping[str, Any]] = {**Reader.changeable, **LAYOUT_KEYS, "column": Size}
 
     def __init__(
         self,
@@ -92,7 +92,10 @@ class PosReader(Reader[PosItem]):
         if are_trees(path, self.encoding):
             return list(self._read_trees(path))
         sentences = read_column_sentences(path, min_columns=1, encoding=self.encoding, layout=self.layout)
-        return [PosItem([unescape_treebank(word) for word in sentence.tokens], sentence.tags) for sentence in sentences]
+        return [
+            self._at(sentence.where(), PosItem(list(map(self.token, sentence.tokens)), sentence.tags))
+            for sentence in sentences
+        ]
 
     def list_files(self, folder: Path) -> list[Path]:
         """All ``*.mrg`` files, those of every split."""
@@ -109,12 +112,15 @@ class PosReader(Reader[PosItem]):
                 raise UserError(
                     f"{where}: labels 0 to 4, as in the Sentiment Treebank (task=sst5); expected parts of speech"
                 )
-            words = [(unescape_treebank(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
+            words = [(self.token(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
             self._count("null elements", len(leaves) - len(words))
             if words:
                 item = PosItem([word for word, _ in words], [tag for _, tag in words])
                 check_tokens(item.tokens, where)
-                yield item
+                yield self._at(where, item)
+
+    def token(self, text: str) -> str:
+        return unescape_treebank(text)
 
     def texts(self, item: PosItem) -> list[list[str]]:
         return [item.tokens]
@@ -153,7 +159,7 @@ class PosReader(Reader[PosItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:
         self._check_fields(fields, where)
-        return PosItem(tokens_field(fields, "tokens", where, split_words), [])
+        return PosItem(self._sentence(fields["tokens"], f"{where}: tokens"), [])
 
     def to_json(self, item: PosItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their tags."""

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text, mask_of
-from elmo_tasks.data.conll2012 import conll_files, read_documents
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.conll2012 import conll_files, read_documents, unescape_ontonotes
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.frames import SrlGold, read_frames
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import find_spans
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, counted, quoted
 from elmo_tasks.values import Size
 
@@ -94,7 +93,7 @@ class SrlReader(Reader[SrlItem]):
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
                 self._count(f"{split} sentences that are too long")
             else:
-                items.append(SrlItem(sentence.tokens, gold))
+                items.append(self._at(sentence.where(), SrlItem(sentence.tokens, gold)))
         self._count(f"{split} arguments within another", len(inner or []))
         if not items:
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
@@ -105,6 +104,9 @@ class SrlReader(Reader[SrlItem]):
                 f"{path}: no predicate in the training set has an argument; expected at least one such as (ARG0*)"
             )
         return items
+
+    def token(self, text: str) -> str:
+        return unescape_ontonotes(text)
 
     def texts(self, item: SrlItem) -> list[list[str]]:
         return [item.tokens]
@@ -163,7 +165,7 @@ class SrlReader(Reader[SrlItem]):
         A sentence may have none, such as a heading: its prediction has no frame.
         """
         self._check_fields(fields, where, optional=["predicates"])
-        tokens = tokens_field(fields, "tokens", where, split_words)
+        tokens = self._sentence(fields["tokens"], f"{where}: tokens")
         found = [k for k, word in enumerate(tokens) if word.lower() in self.verbs]
         predicates = fields.get("predicates", found)
         if not isinstance(predicates, list) or not all(type(k) is int and 0 <= k < len(tokens) for k in predicates):

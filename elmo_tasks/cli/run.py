@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from elmo_tasks import interrupts
 from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
 from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
@@ -55,8 +56,12 @@ def _refuse_sweep() -> None:
 def _run_cell(cfg: DictConfig) -> float:
     """Run a cell; after one with a bad configuration or bad data the sweep continues."""
     cfg.if_running = cfg.if_running or "wait"  # for an equal cell, such as that of another lambda without ELMo
+    interrupts.install()  # again: a launcher may have started another process for the cell
     try:
         row = run_composed(cfg)
+    except interrupts.Interrupted as ended:
+        interrupts.hand_on(ended)
+        raise
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sweep.record(error=str(error))

@@ -30,6 +30,7 @@ from elmo_tasks.runs.larger_budget import Extendable, use_smaller_budget
 from elmo_tasks.runs.plan import plan
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
+from elmo_tasks.training.cluster import check_start
 from elmo_tasks.training.memory import keep_freed_memory
 from elmo_tasks.training.progress import silence_lightning
 
@@ -54,6 +55,7 @@ def make_row(config: DictConfig) -> Row | None:
     """
     cfg = validate(config)
     check_nodes(cfg, cfg["packages"])
+    check_start(cfg["trainer"]["devices"], cfg["trainer"]["num_nodes"])
     prepare_process(cfg)
     this_run = build_run(cfg)
     if this_run.rank == 0 and (note := budget_note(cfg["trainer"])):

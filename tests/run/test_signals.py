@@ -257,6 +257,35 @@ def test_the_handler_of_a_launcher_is_called_after_saving(
     assert not list(tmp_path.glob("runs/*.lock"))
 
 
+def test_under_slurm_a_signal_requeues_nothing_and_no_run_starts_from_another_ones_state(tmp_path: Path) -> None:
+    """Lightning would write ``hpc_ckpt_1.ckpt`` into the current folder, and read it there."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\ntouch {tmp_path / 'requeued'}\n")
+    (tmp_path / "bin" / "scontrol").chmod(0o755)
+    current = tmp_path / "current"
+    current.mkdir()
+    slurm = {"JOB_ID": "4711", "NTASKS": "1", "NNODES": "1", "JOB_NAME": "train", "NODELIST": "localhost"}
+
+    def begin() -> None:
+        os.environ.update({f"SLURM_{name}": value for name, value in slurm.items()})
+        os.environ.update(SLURM_PROCID="0", SLURM_LOCALID="0", SLURM_NODEID="0")
+        os.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+        os.chdir(current)
+
+    def interrupted() -> None:
+        begin()
+        when_saved(signal.SIGUSR1)()
+
+    assert_told(run(tmp_path / "first", *NER, "seed=1", prepare=interrupted), signal.SIGUSR1)
+    assert not list(current.iterdir())
+    assert not (tmp_path / "requeued").exists()
+    (state,) = (tmp_path / "first").glob(f"runs/*.partial/{STATE}")
+    (current / "hpc_ckpt_1.ckpt").write_bytes(state.read_bytes())
+    succeed(run(tmp_path / "second", *NER, "seed=2", prepare=begin))
+    (row,) = load(tmp_path / "second" / "rows")
+    assert row["training"]["resumed_after"] == []
+
+
 SMALL_PROGRAM = """
 import os, signal, sys, time
 from elmo_tasks import interrupts
@@ -299,7 +328,7 @@ def test_when_the_terminal_closes_all_is_saved_though_nothing_can_be_printed(tmp
 STORED = ("task=ner", "elmo.placement=input", "trainer.max_epochs=1", "data.fraction=0.05", "bilm.store.dtype=float32")
 
 
-@pytest.mark.parametrize("overrides", [STORED, LM], ids=["ner", "lm"])
+@pytest.mark.parametrize("overrides", [STORED, pytest.param(LM, marks=pytest.mark.slow)], ids=["ner", "lm"])
 def test_no_temporary_file_of_a_killed_process_survives_the_next_run(
     tmp_path: Path, overrides: tuple[str, ...], tiny_bilm: Any
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ _SECONDS = 60
 """At most so long after a job has ended without a result, the sweep notices it."""
 
 
-class QueueWatcher(SlurmInfoWatcher):  # type: ignore[misc]
+class QueueWatcher(SlurmInfoWatcher):
     """Asks ``squeue`` for the states of jobs, as submitit otherwise asks ``sacct``."""
 
     def _make_command(self) -> list[str] | None:
@@ -39,6 +40,8 @@ class QueueWatcher(SlurmInfoWatcher):  # type: ignore[misc]
 
 def watch_queue_without_accounting() -> None:
     """Let submitit ask ``squeue`` where ``sacct`` does not answer: it would warn at each look, and wait for ever."""
+    if shutil.which("squeue") is None:  # there is no Slurm, as submitit is about to say
+        return
     try:
         answers = subprocess.run(["sacct", "--noheader", "--jobs=1"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -51,8 +54,9 @@ def watch_queue_without_accounting() -> None:
 def launcher_error(error: Exception) -> UserError | None:
     """What submitit says, as a sentence for the user; None for any other error."""
     text = str(error)
-    if "srun" in text or (isinstance(error, FileNotFoundError) and error.filename == "sbatch"):
-        program = "srun" if "srun" in text else "sbatch"
+    no_srun = text.startswith('Could not detect "srun"')
+    if no_srun or (isinstance(error, FileNotFoundError) and error.filename == "sbatch"):
+        program = "srun" if no_srun else "sbatch"
         return UserError(
             f"hydra/launcher=submitit_slurm needs Slurm, but there is no `{program}` here; use hydra/launcher=joblib"
         )

@@ -29,15 +29,7 @@ DEFAULT_MESSAGE = "what was finished before is kept"
 
 
 class Interrupted(SystemExit):
-    """The process ends with the status that a shell expects, such as 143 or 130, and without a traceback.
-
-    Args:
-        number: of the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(128 + number)
-        self.number = number
+    """The process ends with the status that a shell expects, such as 143 or 130, and without a traceback."""
 
 
 class _State:
@@ -107,12 +99,12 @@ def end(saved: str = DEFAULT_MESSAGE, *, silently: bool = False) -> NoReturn:
     Raises:
         Interrupted: always.
     """
-    raise Interrupted(_settle(None if silently else saved))
+    raise Interrupted(128 + _settle(None if silently else saved))
 
 
 def hand_on(ended: Interrupted) -> None:
     """Call the handler that was there before, now that all is saved: submitit's, which may requeue the job."""
-    _call_earlier(ended.number)
+    _call_earlier(int(ended.code or 0) - 128)
 
 
 def _call_earlier(number: int) -> None:

@@ -18,7 +18,7 @@ NO_PARTITION = (
 NO_CONTROLLER = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
 KILLED = (
     "Job 12_0 (task: 0) with path /out/.submitit/12_0/12_0_0_result.pkl\n"
-    "has not produced any output (state: OUT_OF_MEMORY)\nError stream produced:\n----\nsrun: error: vm: task 0: Out Of Memory"
+    "has not produced any output (state: OUT_OF_MEMORY)\nError stream produced:\n----\nsrun: error: task 0: killed"
 )
 TIMED_OUT = (
     "Job (task=0) failed during processing with trace:\n------\nTraceback (most recent call last):\n  File x\n"

@@ -256,7 +256,8 @@ def test_a_trainer_takes_nothing_from_the_environment_or_the_current_folder(
     assert rank_zero_only.rank == 0
     for name, value in {**STEP, "SLURM_NTASKS": "2"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("SLURM_NTASKS_PER_NODE", raising=False)
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "")  # so that it is as before when the test has ended
+    monkeypatch.delenv("SLURM_NTASKS_PER_NODE")
     shared = make_trainer(devices=2, num_nodes=1, **QUIET)
     environment = shared._accelerator_connector.cluster_environment
     assert type(environment) is SLURMEnvironment

@@ -59,7 +59,8 @@ def make_row(config: DictConfig) -> Row | None:
     """
     cfg = validate(config)
     check_nodes(cfg, cfg["packages"])
-    check_start(cfg["trainer"]["devices"], cfg["trainer"]["num_nodes"])
+    if not cfg["plan"]:  # which is made where the run is submitted
+        check_start(cfg["trainer"]["devices"], cfg["trainer"]["num_nodes"])
     prepare_process(cfg)
     this_run = build_run(cfg)
     if this_run.rank == 0 and (note := budget_note(cfg["trainer"])):

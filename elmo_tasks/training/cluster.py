@@ -60,9 +60,10 @@ def _environment(devices: Any, num_nodes: int) -> list[ClusterEnvironment]:
 
 
 def _slurm_tasks() -> int | None:
-    """The tasks that Slurm gives; None outside of it and in a job with a shell."""
-    n = os.environ.get("SLURM_NTASKS", "")
-    return int(n) if n.isdecimal() and os.environ.get("SLURM_JOB_NAME") not in _INTERACTIVE else None
+    """The tasks that Slurm gives; None outside of it, and in a job with a shell (but not below ``srun`` there)."""
+    n, in_step = os.environ.get("SLURM_NTASKS", ""), os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1"
+    shell = os.environ.get("SLURM_JOB_NAME") in _INTERACTIVE and not in_step
+    return int(n) if n.isdecimal() and not shell else None
 
 
 def check_start(devices: Any, num_nodes: int) -> None:

@@ -156,12 +156,23 @@ STARTS: list[tuple[dict[str, str], tuple[int, int], str]] = [
     ({**SLURM, "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "bash"}, (1, 1), ""),  # salloc, srun --pty
     ({**SLURM, "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "interactive"}, (2, 1), ""),
     ({**STEP, "SLURM_NTASKS": "2"}, (2, 1), ""),
+    (
+        {**STEP, "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
+        (2, 1),
+        "",
+    ),  # in salloc
+    ({**STEP, "SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1", "SLURM_JOB_NAME": "bash"}, (2, 1), ""),  # srun --pty
     ({**STEP, "SLURM_NTASKS": "4", "SLURM_NNODES": "2"}, (2, 2), ""),
     ({**TORCHRUN, "WORLD_SIZE": "2"}, (2, 1), ""),
     ({**TORCHRUN, "WORLD_SIZE": "4", **STEP, "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}, (2, 2), ""),
     ({"MASTER_ADDR": "first", "NODE_RANK": "1"}, (1, 3), ""),  # by hand on each machine
     (
         {**SLURM, "SLURM_NTASKS": "2"},
+        (1, 1),
+        "Slurm gives 2 tasks, trainer.devices=1 is one: #SBATCH --ntasks=1 (threads are --cpus-per-task)",
+    ),
+    (
+        {**STEP, "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
         (1, 1),
         "Slurm gives 2 tasks, trainer.devices=1 is one: #SBATCH --ntasks=1 (threads are --cpus-per-task)",
     ),

@@ -20,6 +20,7 @@ from elmo_tasks.render.wandb import SETTING
 from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
+from elmo_tasks.training.cluster import make_trainer
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
@@ -94,7 +95,7 @@ def build_trainer(
         "use_distributed_sampler": False,  # the data modules share the batches themselves
     }
     try:
-        return pl.Trainer(**{**defaults, **asked, **options})
+        return make_trainer(**{**defaults, **asked, **options})
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
         settings = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
         raise UserError(f"{settings}: not possible on this machine ({shortened(str(error), 160)})") from error

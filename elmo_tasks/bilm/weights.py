@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks import interrupts
 from elmo_tasks.bilm.hdf5 import new_file, writing
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -86,14 +87,14 @@ def read_weights(bilm: BiLM, path: Path) -> None:
 
 
 def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
-    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all.
+    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all, and a signal waits for it.
 
     Raises:
         UserError: if they cannot be written.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with new_file(folder / "weights.hdf5") as write:
+    with interrupts.held(), new_file(folder / "weights.hdf5") as write:
         for name, view in _datasets(bilm):
             write(name, view.detach().cpu().numpy().astype(dtype))
     write_json(folder / "options.json", bilm.options.to_json(), "choose another folder")

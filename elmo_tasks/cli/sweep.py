@@ -36,6 +36,13 @@ def record(*, metric: str | None = None, scores: dict[str, float] | None = None,
 class ShowCells(Callback):
     """Prints the table when a sweep has ended."""
 
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Prepare submitit's launcher for Slurm, if that is the sweep's."""
+        if config.hydra.launcher._target_.endswith(".SlurmLauncher"):
+            from elmo_tasks.cli.slurm import watch_queue_without_accounting
+
+            watch_queue_without_accounting()
+
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Read the cells' files."""
         files = Path(config.hydra.sweep.dir).glob(f"*/{_FILE}")

@@ -33,7 +33,7 @@ from typing import Any
 from elmo_tasks.configuration.identity import RunInputs
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import remove_temporary, sha256, write_json
+from elmo_tasks.files import remove_stale, remove_temporaries, sha256, write_json
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.training.budget import epochs_stand_alone
@@ -107,14 +107,16 @@ class RunFolder:
         self.settle()
 
     def settle(self) -> None:
-        """Move a finished run to its place."""
+        """Move a finished run to its place, and remove the temporary files of processes that were killed."""
+        for path in (self.row, self.partial):
+            remove_stale(path, 0)
+        for folder in (self.partial, self.final):
+            remove_temporaries(folder)
         if self._unpublished_row(self.partial).exists():
             if self.final.exists():
                 shutil.rmtree(self._replaced, ignore_errors=True)
                 self.final.rename(self._replaced)
             self.partial.rename(self.final)
-            for temporary in self.final.glob(".*.tmp"):  # of processes that were killed
-                remove_temporary(temporary)
         finished = self._unpublished_row(self.final)
         if finished.exists():
             row = read_row(finished)

@@ -26,6 +26,11 @@ class Lock:
         self._descriptor = descriptor
         self._close = None if descriptor is None else finalize(self, os.close, descriptor)
 
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps others out; on a file system without locks it does not."""
+        return self._descriptor is not None
+
     def is_of(self, path: Path) -> bool:
         """Whether it is on the file that is at ``path`` now; a lock that holds nothing is on any."""
         if self._descriptor is None:
@@ -82,6 +87,11 @@ def claim(folder: Path, name: str) -> Lock | None:
     path = locks_folder(folder) / name
     path.parent.mkdir(exist_ok=True)
     return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR | os.O_CREAT)
+
+
+def claim_writing(path: Path) -> Lock | None:
+    """Take the lock on a file that its writer holds until it is complete; None if the writer lives."""
+    return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR)
 
 
 def last_used(folder: Path) -> float:

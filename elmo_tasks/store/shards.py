@@ -7,7 +7,6 @@ bad shard is removed, and the user is told.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import free_bytes, read_json, write_text
+from elmo_tasks.files import free_bytes, read_json, remove_stale, write_text
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
-from elmo_tasks.store.locks import Lock, mark_in_use
+from elmo_tasks.store.locks import Lock, claim, mark_in_use
 from elmo_tasks.store.shard import VERSION, Array, BadShardError, read_shard, write_shard
+from elmo_tasks.store.unfinished import remove_unfinished
 
 _GIGABYTE = 1e9
 _STALE_SECONDS = 3600
@@ -83,7 +83,7 @@ class Shards:
             UserError: if the limit or the disk would be exceeded, or the folder cannot be written.
         """
         try:
-            self._remove_stale()
+            remove_unfinished(self.folder, _STALE_SECONDS)
         except OSError as error:
             raise self._unwritable(error) from error
         text = self.check_room(n_rows, limit_gb)
@@ -99,8 +99,14 @@ class Shards:
     def _describe(self) -> None:
         """Write what the folder holds, unless it says so already."""
         path, text = self.folder / "about.json", json.dumps(self.about, indent=1) + "\n"
+        lock = claim(self.folder, "about")
+        if lock is None:  # another process writes the same
+            return
+        if lock.holds:
+            remove_stale(path, 0)
         if not path.exists() or path.read_text("utf-8", errors="replace") != text:
             write_text(path, text, "set bilm.store.dir to another folder")
+        lock.release()
 
     def check_room(self, n_rows: int, limit_gb: float) -> str:
         """As :meth:`reserve`, without writing anything.
@@ -169,14 +175,6 @@ class Shards:
             else:
                 self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
                 self._arrays.append(numbers)
-
-    def _remove_stale(self) -> None:
-        """Remove the files of killed writers, once they are too old to belong to a running one."""
-        numbers = (path for path in self.folder.glob("*.bin") if not path.with_suffix(".idx").exists())
-        for path in (*self.folder.glob("*.tmp"), *numbers):
-            with suppress(FileNotFoundError):  # renamed by its writer, or removed by another process
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    path.unlink()
 
     def _report_other_versions(self) -> None:
         """Tell the user of folders in which another version of the layer store kept the same arrays."""

@@ -55,7 +55,7 @@ class ResumeCheckpoint(Checkpoint):
         Raises:
             UserError: if the file is damaged or another model's.
         """
-        with interrupts.deferred():
+        with interrupts.held("training is saved"):
             if not self.path.exists():
                 trainer.fit(module, datamodule=data)
                 return
@@ -116,8 +116,11 @@ class ResumeCheckpoint(Checkpoint):
         if isinstance(trainer.logger, Curves):  # here: a run that resumes at the end of training gets no later hook
             trainer.logger.resume(self._curves)
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.reinstall()  # Lightning has handlers of its own
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.reinstall()
         trainer.should_stop = trainer.should_stop or self._stopped
         self._saved_at = time.monotonic()
 

@@ -133,14 +133,14 @@ class Shards:
             raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")
         return text
 
-    def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
-        """Write one shard.
+    def append(self, keys: Sequence[bytes], arrays: Sequence[Array], sample: Sequence[Sequence[str]] = ()) -> None:
+        """Write one shard; ``sample`` has the tokens of some arrays.
 
         Raises:
             UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
         """
         try:
-            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays))
+            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays), sample)
         except OSError as error:
             raise self._unwritable(error) from error
         self.scan()

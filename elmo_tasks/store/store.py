@@ -177,6 +177,14 @@ class Store(ABC):
                 new = self._fill(Filling(self.shards, compute, self.shard_tokens, counter.update), wanted)
         return Filled(computed=new, read=total - new)
 
+    def named(self, kept: Sentences) -> SentencesByKey:
+        """Token lists as they are kept, by key."""
+        return {key_of(tokens): tokens for tokens in kept}
+
+    def compute(self, kept: Sentences) -> list[Array]:
+        """Compute some token lists again, as :meth:`fill` does: an array ``[n, *row]`` for each."""
+        return self._computed(self._reader(), kept)
+
     def _reader(self) -> Encoder:
         """What one call of :meth:`fill` computes with."""
         return self.encoder

@@ -32,7 +32,8 @@ def find_files(folder: Path) -> tuple[Path, Path]:
     """
     if not folder.is_dir():
         raise UserError(f"bilm.path={folder}: no such folder; expected one with options.json and weights.hdf5")
-    weights = "*weights.hdf5" if any(folder.glob("*weights.hdf5")) else "*.hdf5"
+    others = any(folder.glob("*.hdf5")) and not any(folder.glob("*weights.hdf5"))
+    weights = "*.hdf5" if others else "*weights.hdf5"
     found = []
     for pattern in ("*options.json", weights):
         matches = sorted(folder.glob(pattern))

@@ -152,10 +152,9 @@ class Seal:
         mark = mark_of(encoder)
         if not exact and mark == self._mark:
             return True
-        if content() != self.content:
-            return False
-        self._mark = mark
-        return True
+        holds: bool = content() == self.content
+        self._mark = mark if holds else []  # no mark of any encoder: look again each time
+        return holds
 
 
 def as_sentences(sentences: Iterable[Iterable[str]]) -> list[Sequence[str]]:

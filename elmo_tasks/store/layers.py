@@ -91,7 +91,7 @@ class LayerStore(Store):
         return filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
 
     def _compute(self, reader: Encoder, sentences: Sentences) -> list[Array]:
-        return [layers.transpose(0, 1).cpu().numpy() for layers in self._layers(reader, sentences)]
+        return [layers.transpose(0, 1).float().cpu().numpy() for layers in self._layers(reader, sentences)]
 
     def _layers(self, reader: Encoder, sentences: Sentences) -> list[Tensor]:
         if self.state == "reset":

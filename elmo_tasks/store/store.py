@@ -125,7 +125,7 @@ class Store(ABC):
                 "requires_grad_(False), read within torch.no_grad(), or use embed instead of the store"
             )
         with torch.no_grad():
-            return self._padded(found)
+            return self._padded(found).float()
 
     @abstractmethod
     def _padded(self, sentences: Sentences) -> Tensor:

@@ -48,8 +48,8 @@ class TokenStore(Store):
 
     def _compute(self, reader: Encoder, words: Sentences) -> list[Array]:
         assert isinstance(reader, BiLM)
-        return list(reader.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
+        return list(reader.encode([word for (word,) in words]).unsqueeze(1).float().cpu().numpy())
 
     def _vectors(self, words: Sequence[str]) -> Tensor:
         rows = np.concatenate([self._stored(key_of([word]), [word]) for word in words]).astype(np.float32)
-        return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)
+        return torch.from_numpy(rows).to(self.encoder.encoder.characters)

@@ -283,7 +283,9 @@ class BiLM(EncoderModule):
         """
         if self.precision not in PRECISIONS:
             raise UserError(f"bilm.precision={self.precision}: expected one of {', '.join(PRECISIONS)}")
-        device = self.encoder.characters.device.type
+        device, dtype = self.encoder.characters.device.type, self.encoder.characters.dtype
+        if self.precision != "float32" and dtype is not torch.float32:
+            raise UserError(f"bilm.precision={self.precision} needs weights of float32, found {dtype}: call float()")
         if self.precision == "int8" and device != "cpu":
             raise UserError(f"bilm.precision=int8 is for a CPU, and the biLM is on {device}; use bfloat16")
 

@@ -116,6 +116,9 @@ def test_what_gives_no_gradient_is_said(tiny_bilm):
     tiny_bilm.layers(SENTENCES)
     with pytest.raises(UserError, match=r"^bilm\.precision=int8 has no gradients: use float32, or freeze the biLM"):
         tiny_bilm.requires_grad_(True).layers(SENTENCES)
+    tiny_bilm.requires_grad_(False).double()
+    with pytest.raises(UserError, match=r"^bilm\.precision=int8 needs weights of float32, found torch\.float64"):
+        tiny_bilm.layers(SENTENCES)
     tiny_bilm.precision = "float8"
     with pytest.raises(UserError, match=r"^bilm\.precision=float8: expected one of float32, bfloat16, int8$"):
         tiny_bilm.layers(SENTENCES)

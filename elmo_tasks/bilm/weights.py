@@ -26,15 +26,17 @@ _MAX_RATIO = 100  # of a dataset's size to its size in the file; compressed weig
 
 
 def find_files(folder: Path) -> tuple[Path, Path]:
-    """The one ``*options.json`` and the one ``*weights.hdf5`` of a folder.
+    """The one ``*options.json`` of a folder, and the one ``*weights.hdf5`` or else the one ``*.hdf5``.
 
     Raises:
         UserError: if the folder, or one of the two, is missing or not unique.
     """
     if not folder.is_dir():
         raise UserError(f"bilm.path={folder}: no such folder; expected one with options.json and weights.hdf5")
+    others = any(folder.glob("*.hdf5")) and not any(folder.glob("*weights.hdf5"))
+    weights = "*.hdf5" if others else "*weights.hdf5"
     found = []
-    for pattern in ("*options.json", "*weights.hdf5"):
+    for pattern in ("*options.json", weights):
         matches = sorted(folder.glob(pattern))
         if len(matches) != 1:
             names = ", ".join(m.name for m in matches) or "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
@@ -88,6 +88,28 @@ def _reader_in_use(run: SavedRun, changes: Mapping[str, Any]) -> Reader[Any]:
     return reader
 
 
+def plain_items(items: Any) -> list[Any]:
+    """Items as plain Python has them, from any iterable, a table of pandas, or items with arrays in them.
+
+    Raises:
+        UserError: for a text or a single item; Python would go through its characters or its fields.
+    """
+    if hasattr(items, "to_dict") and hasattr(items, "columns"):
+        items = items.to_dict("records")
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise UserError(f"expected a list of items, such as [{{'text': 'A fine film .'}}], found {quoted(items)}")
+    return [_plain(item) for item in items]
+
+
+def _plain(value: Any) -> Any:
+    """A value with lists and numbers of Python in the place of those of NumPy and pandas."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
 class Predictor:
     """Predicts and scores with the weights of a finished run.
 
@@ -121,7 +143,7 @@ class Predictor:
 
     def predict(
         self,
-        items: Sequence[Mapping[str, Any]],
+        items: Iterable[Mapping[str, Any]],
         *,
         names: Sequence[str] | None = None,
         on_error: OnError | None = None,
@@ -130,7 +152,8 @@ class Predictor:
 
         Args:
             items: the fields of each, such as ``{"tokens": "Anna lives in Berlin ."}``; a sentence is a text, which is
-                tokenised, or a list of tokens.
+                tokenised, or a list of tokens. A table of pandas with a column for each field will do, and arrays and
+                Series in the place of lists.
             names: of the items, for messages; ``item 1``, ``item 2``, ... by default.
             on_error: is given the place and the error of a bad item, which then has None for a prediction; without it a
                 bad item raises.
@@ -142,7 +165,7 @@ class Predictor:
 
     def stream(
         self,
-        items: Sequence[Mapping[str, Any]],
+        items: Iterable[Mapping[str, Any]],
         *,
         names: Sequence[str] | None = None,
         on_error: OnError | None = None,
@@ -151,6 +174,7 @@ class Predictor:
 
         Layers are computed for some items at a time, unless a sentence's layers depend on those before it.
         """
+        items = plain_items(items)
         names = names or [f"item {number}" for number in range(1, len(items) + 1)]
         good: dict[int, Any] = {}
         for k, (fields, name) in enumerate(zip(items, names, strict=True)):

@@ -41,7 +41,13 @@ class BadShardError(Exception):
     """A shard cannot be used; the message completes a sentence that begins with the name of the shard."""
 
 
-def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arrays: Iterable[Array]) -> None:
+def write_shard(
+    folder: Path,
+    keys: Sequence[bytes],
+    lengths: Sequence[int],
+    arrays: Iterable[Array],
+    sample: Sequence[Sequence[str]] = (),
+) -> None:
     """Write one shard under a name of its own; a signal waits until it is complete.
 
     The file of the numbers is locked until the index has its name: see :mod:`elmo_tasks.store.unfinished`.
@@ -51,6 +57,7 @@ def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arr
         keys: sixteen bytes for each array.
         lengths: the rows of each array.
         arrays: in the number format to write.
+        sample: tokens of some arrays, by which they can be computed again.
 
     Raises:
         OSError: if it cannot be written; nothing of it is left then.
@@ -63,14 +70,16 @@ def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arr
         try:
             numbers, lock = begin(folder)
             temporary = [numbers, numbers.with_name(numbers.name.replace(".bin.", ".idx."))]
-            _write(temporary, arrays, index)
+            _write(temporary, arrays, index, sample)
         finally:
             for path in temporary:
                 path.unlink(missing_ok=True)
         lock.release()
 
 
-def _write(temporary: Sequence[Path], arrays: Iterable[Array], index: NDArray[Any]) -> None:
+def _write(
+    temporary: Sequence[Path], arrays: Iterable[Array], index: NDArray[Any], sample: Sequence[Sequence[str]]
+) -> None:
     sha = hashlib.sha256()
     with temporary[0].open("r+b") as file:
         for array in arrays:
@@ -86,6 +95,7 @@ def _write(temporary: Sequence[Path], arrays: Iterable[Array], index: NDArray[An
         "numbers": sha.hexdigest(),
         "n_bytes": written.st_size,
         "written": written.st_mtime_ns,
+        "sample": [list(tokens) for tokens in sample],
     }
     header["index"] = digest_index(header, body)
     with temporary[1].open("xb") as file:
@@ -153,6 +163,19 @@ def count_rows(index: Path) -> tuple[int, int]:
     except (BadShardError, OSError):
         return 0, 0
     return len(entries), int(entries["rows"].sum())
+
+
+def read_sample(index: Path) -> list[list[str]]:
+    """The tokens of some arrays of a shard; none of a shard that was written before they were kept.
+
+    Raises:
+        BadShardError: as :func:`read_shard`.
+        OSError: if it cannot be read.
+    """
+    data = _read_index(index)
+    _entries(data)
+    found: list[list[str]] = json.loads(data.partition(b"\n")[0]).get("sample", [])
+    return found
 
 
 def _check_numbers(file: BufferedReader, header: IndexHeader) -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,12 @@ class Shards:
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
+        self._mutex = RLock()  # of the threads that use this object
         self._lock: Lock | None = None  # says that this process uses the folder, as long as this object is there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or one in another process, opens the folder by itself."""
+        return _opened, (self.folder, self.row_shape, self.dtype.name, self.about, self.unit)
 
     @property
     def row_bytes(self) -> int:
@@ -56,11 +62,13 @@ class Shards:
         return int(np.prod(self.row_shape)) * self.dtype.itemsize
 
     def __contains__(self, key: bytes) -> bool:
-        return self._index.find(key) is not None
+        with self._mutex:
+            return self._index.find(key) is not None
 
     def contains(self, keys: Sequence[bytes]) -> NDArray[np.bool_]:
         """Which of some keys have an array, bool ``[len(keys)]``."""
-        return self._index.contains(keys)
+        with self._mutex:
+            return self._index.contains(keys)
 
     def get(self, key: bytes) -> Array:
         """The array ``[n, *row_shape]`` of a key, straight from the mapped file.
@@ -68,10 +76,11 @@ class Shards:
         Raises:
             KeyError: if there is none.
         """
-        place = self._index.find(key)
-        if place is None:
-            raise KeyError(key)
-        return self._arrays[place.shard][place.start : place.start + place.rows]
+        with self._mutex:
+            place = self._index.find(key)
+            if place is None:
+                raise KeyError(key)
+            return self._arrays[place.shard][place.start : place.start + place.rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
         """Make the folder and check that there is room for ``n_rows`` more.
@@ -130,14 +139,14 @@ class Shards:
             raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")
         return text
 
-    def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
-        """Write one shard.
+    def append(self, keys: Sequence[bytes], arrays: Sequence[Array], sample: Sequence[Sequence[str]] = ()) -> None:
+        """Write one shard; ``sample`` has the tokens of some arrays.
 
         Raises:
             UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
         """
         try:
-            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays))
+            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays), sample)
         except OSError as error:
             raise self._unwritable(error) from error
         self.scan()
@@ -156,6 +165,10 @@ class Shards:
         Raises:
             UserError: if the folder cannot be read.
         """
+        with self._mutex:
+            self._scan()
+
+    def _scan(self) -> None:
         if not self.folder.is_dir():
             return
         if self._lock is None:
@@ -192,6 +205,12 @@ class Shards:
             f"bilm.store.dir={self.folder.parent}: the layer store cannot be written ({error.strerror}); "
             "set bilm.store.dir to a folder with room"
         )
+
+
+def _opened(*arguments: Any) -> Shards:
+    shards = Shards(*arguments)
+    shards.scan()
+    return shards
 
 
 def _remove(index: Path, reason: str) -> None:

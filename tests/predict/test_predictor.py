@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elmo_tasks import load_run
@@ -159,6 +160,25 @@ def test_a_bad_item_is_named_or_given_to_the_caller(finished: Finished) -> None:
 def test_an_item_that_is_no_dictionary_is_named(finished: Finished) -> None:
     items: Any = ["Anna sings ."]
     with pytest.raises(UserError, match=r"^item 1: expected a dictionary with tokens, found 'Anna sings \.'$"):
+        load_run(finished("ner")).predict(items)
+
+
+def test_items_come_as_numpy_and_pandas_have_them(finished: Finished) -> None:
+    predictor = load_run(finished("ner"))
+    tokens = [["Anna", "lives", "in", "Berlin", "."], ["Peter", "works"]]
+    expected = predictor.predict([{"tokens": sentence} for sentence in tokens])
+    pandas = pytest.importorskip("pandas")
+    arrays = [{"tokens": np.array(sentence)} for sentence in tokens]
+    for items in (arrays, iter(arrays), pandas.DataFrame({"tokens": tokens}), pandas.Series(arrays, index=[4, 2])):
+        found = predictor.predict(items)
+        assert found == expected
+        assert json.loads(json.dumps(found)) == found
+    assert predictor.predict(np.array([], dtype=object)) == []
+
+
+@pytest.mark.parametrize("items", ["Anna lives in Berlin .", {"tokens": ["Anna"]}, None, 3])
+def test_a_text_or_one_item_in_the_place_of_a_list_of_items_is_named(finished: Finished, items: Any) -> None:
+    with pytest.raises(UserError, match=r"^expected a list of items, such as \[\{'text': 'A fine film \.'\}\], found "):
         load_run(finished("ner")).predict(items)
 
 

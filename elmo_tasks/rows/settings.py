@@ -64,8 +64,8 @@ def score_relevant(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
     counts as one that is not there, so that a new one changes the name of no older run.
     """
     part = {name: config[name] for name in SECTIONS[kind] if name in config}
-    for reader in _READERS:
-        part = _without_unset(part, reader)
+    for place in _READERS:
+        part = _without_unset(part, place)
     if kind == "language_model":  # it trains a biLM, and does not read one
         part["bilm"] = {name: config["bilm"][name] for name in ("name", "options")}
     if isinstance(limit := part.get("trainer", {}).get("limit_val_batches"), int):  # 1 is one batch, 1.0 is all

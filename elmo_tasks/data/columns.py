@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from elmo_tasks.data.layout import FIRST_AND_LAST, Layout
+from elmo_tasks.data.layout import FIRST_AND_LAST, ColumnLayout
 from elmo_tasks.data.numbering import EXTRA, N_EVIDENCE, are_numbered, counts
 from elmo_tasks.data.text import check_tokens, read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -27,7 +27,7 @@ class ColumnSentence:
     path: Path
     numbers: Sequence[int]
     rows: list[list[str]]
-    layout: Layout = FIRST_AND_LAST
+    layout: ColumnLayout = FIRST_AND_LAST
 
     @property
     def tokens(self) -> list[str]:
@@ -54,7 +54,7 @@ class ColumnSentence:
 
 
 def read_column_sentences(
-    path: Path, min_columns: int, encoding: str | None = None, layout: Layout = FIRST_AND_LAST
+    path: Path, min_columns: int, encoding: str | None = None, layout: ColumnLayout = FIRST_AND_LAST
 ) -> Iterator[ColumnSentence]:
     """All sentences of a file; document lines are skipped. A line that has only white space, of any kind, ends one.
 
@@ -87,7 +87,7 @@ def read_column_sentences(
 class _Lines:
     """The lines of a file, sorted into sentences."""
 
-    def __init__(self, path: Path, min_columns: int, encoding: str | None, layout: Layout) -> None:
+    def __init__(self, path: Path, min_columns: int, encoding: str | None, layout: ColumnLayout) -> None:
         self.path, self.encoding, self.layout = path, encoding, layout
         self.min_columns = max(min_columns, layout.min_columns)
         self.first: tuple[int, str] | None = None  # the first token's line
@@ -177,7 +177,7 @@ class _Lines:
         return ColumnSentence(self.path, numbers, rows, self.layout)
 
 
-def _refuse_numbers(sentences: list[ColumnSentence], layout: Layout) -> None:
+def _refuse_numbers(sentences: list[ColumnSentence], layout: ColumnLayout) -> None:
     if layout.token is None and are_numbered([[row[:3] for row in sentence.rows] for sentence in sentences]):
         rows = sentences[0].rows
         found = shortened(", ".join(row[0] for row in rows[:3]), 40)

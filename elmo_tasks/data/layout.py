@@ -24,7 +24,7 @@ Shape = tuple[int, bool]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """Columns are counted from 1, or from -1, which is the last one, backwards.
 
     Attributes:
@@ -127,7 +127,7 @@ class Layout:
 _CUT = r"grep -v '^#\|^[0-9]*[-.]' FILE | cut -f2,4"
 
 
-FIRST_AND_LAST = Layout()
+FIRST_AND_LAST = ColumnLayout()
 """The token first, the tag last."""
 
 
@@ -142,7 +142,7 @@ def make_layout(
     comment: str | Sequence[str] | None,
     separator: Separator | None,
     is_tag: Callable[[str], bool] | None,
-) -> Layout:
+) -> ColumnLayout:
     """The layout that a reader's keys describe; None is a key that is not set."""
     comments = () if comment is None else (comment,) if isinstance(comment, str) else tuple(comment)
-    return Layout(token, tag or default_tag, tag is not None, comments, separator == "tab", is_tag)
+    return ColumnLayout(token, tag or default_tag, tag is not None, comments, separator == "tab", is_tag)

@@ -1,7 +1,7 @@
 import pytest
 
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.layout import Layout
+from elmo_tasks.data.layout import ColumnLayout
 from elmo_tasks.data.ner import NerReader
 from elmo_tasks.data.numbering import are_numbered, counts
 from elmo_tasks.data.source import Files
@@ -199,19 +199,25 @@ SHARED = "EU NNP B-ORG\n# SYM O\n"
 def test_a_line_of_as_many_columns_may_be_a_comment_or_a_token(tmp_path):
     path = tmp_path / "f"
     path.write_text("# a comment of many words\n" + SHARED)
-    either = Layout(comments=("#",))
+    either = ColumnLayout(comments=("#",))
     with pytest.raises(
         UserError, match=r"f:3: begins as a comment and has as many columns as a token: '# SYM O'; set "
     ):
         list(read_column_sentences(path, 2, layout=either))
-    (found,) = read_column_sentences(path, 2, layout=Layout(comments=("#",), is_tag=lambda tag: tag in ("O", "B-ORG")))
+    (found,) = read_column_sentences(
+        path, 2, layout=ColumnLayout(comments=("#",), is_tag=lambda tag: tag in ("O", "B-ORG"))
+    )
     assert (found.tokens, found.tags, found.where(1)) == (["EU", "#"], ["B-ORG", "O"], f"{path}:3")
     path.write_text(SHARED + "# SYM comment\n")
-    (found,) = read_column_sentences(path, 2, layout=Layout(comments=("#",), is_tag=lambda tag: tag in ("O", "B-ORG")))
+    (found,) = read_column_sentences(
+        path, 2, layout=ColumnLayout(comments=("#",), is_tag=lambda tag: tag in ("O", "B-ORG"))
+    )
     assert found.tokens == ["EU", "#"]
 
 
-@pytest.mark.parametrize(("layout", "column"), [(Layout(token=3), 3), (Layout(tag=1), 1), (Layout(-1, -1), 3)])
+@pytest.mark.parametrize(
+    ("layout", "column"), [(ColumnLayout(token=3), 3), (ColumnLayout(tag=1), 1), (ColumnLayout(-1, -1), 3)]
+)
 def test_one_column_is_not_both(tmp_path, layout, column):
     (tmp_path / "f").write_text(SHARED)
     with pytest.raises(
@@ -222,7 +228,7 @@ def test_one_column_is_not_both(tmp_path, layout, column):
 
 def test_lines_of_conll_u_that_are_no_tokens_are_left_out_where_the_first_column_counts(tmp_path):
     (tmp_path / "f").write_text("1-2 du X\n1 de ADP\n2 le DET\n2.1 e X\n\n1-2 a X\n3 b X\n\n1.1 c X\n")
-    found = list(read_column_sentences(tmp_path / "f", 2, layout=Layout(token=2)))
+    found = list(read_column_sentences(tmp_path / "f", 2, layout=ColumnLayout(token=2)))
     assert [sentence.tokens for sentence in found] == [["de", "le"], ["a", "b"], ["c"]]
     assert found[0].where(1) == f"{tmp_path}/f:3"
 
@@ -230,11 +236,11 @@ def test_lines_of_conll_u_that_are_no_tokens_are_left_out_where_the_first_column
 def test_a_sentence_has_other_columns_only_where_it_counts_its_tokens_and_no_word_has_a_space(tmp_path):
     path = tmp_path / "f"
     path.write_text("1\tIt\tPRP\t_\n2\tran\tVBD\t_\n\n1\tYes\tUH\n")
-    assert [s.tokens for s in read_column_sentences(path, 2, layout=Layout(2, 3))] == [["It", "ran"], ["Yes"]]
+    assert [s.tokens for s in read_column_sentences(path, 2, layout=ColumnLayout(2, 3))] == [["It", "ran"], ["Yes"]]
     for second in ("1 New York NNP O\n", "1\tNew York\tNNP\tO\n", "1\tYes\tUH\n3\tNo\tUH\n"):
         path.write_text("1\tIt\tPRP\t_\n2\tran\tVBD\t_\n\n" + second)
         with pytest.raises(UserError, match=r"f:4: expected 4 columns, as in line 1, found [35]"):
-            list(read_column_sentences(path, 2, layout=Layout(2, 3)))
+            list(read_column_sentences(path, 2, layout=ColumnLayout(2, 3)))
 
 
 @pytest.mark.parametrize("name", ["utf-8-sig", "utf_8_sig", "UTF-8-SIG"])

@@ -255,14 +255,24 @@ class Predictor:
                 yield [parts[n][0] for n in chosen], batch.gold, predictions
             for chosen in make_batches((n for n, (k, _) in enumerate(parts) if n_parts[k] > 1), lengths, **bounds):
                 batch, out, predictions = self._apply([parts[n][1] for n in chosen], store)
-                assert isinstance(self.run.model, Scored)
-                scores = self.run.model.scores(out, batch).tolist()
+                scores = self._scores(out, batch)
                 for n, *found in zip(chosen, scores, batch.gold, predictions, strict=True):
                     k = parts[n][0]
                     best[k] = max(best.get(k, (-math.inf, None, None)), tuple(found), key=itemgetter(0))
         if best:
             _, golds, predictions = zip(*best.values(), strict=True)
             yield list(best), list(golds), list(predictions)
+
+    def _scores(self, out: Any, batch: Any) -> list[float]:
+        """How sure the model is of each prediction for a part of an item."""
+        if not isinstance(self.run.model, Scored):
+            name = type(self.run.model).__name__
+            raise UserError(
+                f"{name} has no method scores, which chooses between windows of a text that is too long; "
+                "set task.reader.too_long=truncate"
+            )
+        scores: list[float] = self.run.model.scores(out, batch).tolist()
+        return scores
 
     def _apply(self, items: list[Any], store: Store | None) -> tuple[Any, Any, Any]:
         """A batch, the model's output and its predictions."""

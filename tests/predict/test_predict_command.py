@@ -271,7 +271,7 @@ def test_a_document_with_a_bad_line_is_skipped_as_a_whole():
     errors: list[str] = []
     read = _read(_paragraphs(lines), lambda sentences, name: {}, lambda place, error: errors.append(str(error)))
     assert [name for name, _ in read] == ["f:4"]
-    assert errors == ["f:2: not UTF-8"]
+    assert errors == ["f:2: not UTF-8; set task.reader.encoding to the file's, such as latin-1"]
 
 
 def test_every_item_has_a_prediction_however_many_are_read_at_a_time(finished, tmp_path: Path, monkeypatch, capsys):

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from elmo_tasks import load_run
 from elmo_tasks.cli.main import main
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import BUNDLED
+from elmo_tasks.predict.predictor import Predictor
 from elmo_tasks.predict.settings import parse_settings
 
 Finished = Callable[..., Path]
@@ -217,3 +219,9 @@ def test_the_setting_that_refuses_a_long_paragraph_names_the_others(
     command = ["evaluate", str(finished("squad")), "--file", str(long_paragraph(tmp_path)), "--out", str(tmp_path)]
     remedied([*command, "task.reader.max_tokens=100", "task.reader.too_long=error"])
     main([*command, "task.reader.max_tokens=100", "task.reader.too_long=windows"])
+
+
+def test_a_model_that_cannot_choose_between_windows_is_named() -> None:
+    predictor: Any = SimpleNamespace(run=SimpleNamespace(model=object()))
+    with pytest.raises(UserError, match=r"^object has no method scores, .*; set task\.reader\.too_long=truncate$"):
+        Predictor._scores(predictor, None, None)

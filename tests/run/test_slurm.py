@@ -179,7 +179,7 @@ def test_two_tasks_train_together(tmp_path: Path, tasks: tuple[str, ...]) -> Non
     assert (row["processes"], row["status"]) == (2, "finished")
 
 
-def test_two_tasks_that_get_a_signal_save_together_and_go_on(tmp_path: Path) -> None:
+def test_two_tasks_that_get_a_signal_save_together(tmp_path: Path) -> None:
     job = Job(tmp_path / "job", program(*LONG, "trainer.devices=2"), "--ntasks=2")
     job.wait_until_saved()
     subprocess.run(["scancel", "--signal=USR1", job.number], check=True)

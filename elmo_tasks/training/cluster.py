@@ -50,11 +50,12 @@ def make_trainer(*, devices: Any, num_nodes: int, plugins: Sequence[Any] = (), *
 def _environment(devices: Any, num_nodes: int) -> list[ClusterEnvironment]:
     """Who starts the processes; empty where Lightning is to find that out."""
     if devices == num_nodes == 1:
-        rank_zero_only.rank = 0  # type: ignore[attr-defined]  # Lightning's guess comes from variables such as RANK and SLURM_PROCID
+        # Lightning's guess comes from variables such as RANK and SLURM_PROCID, whoever set them
+        rank_zero_only.rank = 0  # type: ignore[attr-defined]
         return [LightningEnvironment()]
     if _slurm_tasks() is None or TorchElasticEnvironment.detect():
         return []
-    if num_nodes == 1:  # else Lightning wants to be told that each machine has as many tasks
+    if type(devices) is int and num_nodes == 1:  # else Lightning wants to be told that each machine has as many tasks
         os.environ.setdefault("SLURM_NTASKS_PER_NODE", str(devices))
     return [SLURMEnvironment(auto_requeue=False)]
 
@@ -93,6 +94,8 @@ def check_start(devices: Any, num_nodes: int) -> None:
             f"a Slurm job (#SBATCH --nodes={num_nodes} --ntasks-per-node={devices}) or by torchrun, or set "
             "trainer.num_nodes=1"
         )
+    elif wanted > 1 and "LOCAL_RANK" in os.environ and "MASTER_ADDR" not in os.environ:  # Lightning sets both
+        raise UserError(f"{asked}: LOCAL_RANK is set, so that Lightning starts no other process; unset LOCAL_RANK")
 
 
 def _check_slurm(n_tasks: int, devices: int, num_nodes: int, asked: str) -> None:

@@ -196,6 +196,13 @@ STARTS: list[tuple[dict[str, str], tuple[int, int], str]] = [
         (1, 1),
         "torchrun starts 2 processes, trainer.devices=1 is 1: torchrun --nnodes=1 --nproc-per-node=1",
     ),
+    ({"LOCAL_RANK": "0"}, (1, 1), ""),
+    ({"LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1"}, (2, 1), ""),  # a process that Lightning has started
+    (
+        {"LOCAL_RANK": "0"},
+        (2, 1),
+        "trainer.devices=2: LOCAL_RANK is set, so that Lightning starts no other process; unset LOCAL_RANK",
+    ),
     (
         {},
         (1, 3),

@@ -12,7 +12,7 @@ from torch import Tensor
 from elmo_tasks.batch import mask_of, pad_layers
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.encoders.base import Encoder, as_sentences
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 
 
 @dataclass
@@ -52,6 +52,8 @@ def embed(sentences: Iterable[Iterable[str]], encoder: Encoder | str | Path = "m
             raise UserError(f"embed: sentence {number} has an empty token; leave it out or write a token there")
     if isinstance(encoder, (str, Path)):
         encoder = BiLM.load(encoder)
+    if not hasattr(encoder, "layers"):
+        raise UserError(f"embed: expected an encoder, or the name or folder of a biLM, found {quoted(encoder)}")
     padded = pad_layers(encoder.layers(found))
     lengths = torch.tensor([len(sentence) for sentence in found], device=padded.device)
     return Embedded(padded, mask_of(lengths, padded.shape[2]))

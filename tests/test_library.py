@@ -108,6 +108,12 @@ def test_sentences_come_as_numpy_and_pandas_have_them(tiny_bilm: BiLM, tmp_path:
     assert tiny_bilm.warm_digest == digest
 
 
+def test_what_is_no_encoder_is_named() -> None:
+    encoder: Any = 3
+    with pytest.raises(UserError, match=r"^embed: expected an encoder, or the name or folder of a biLM, found 3$"):
+        embed([["a"]], encoder)
+
+
 def test_a_table_of_strings_is_a_sentence_a_row(tiny_bilm: BiLM) -> None:
     assert embed(np.array([["a", "b"], ["c", "d"]]), tiny_bilm).mask.tolist() == [[True, True]] * 2
 

@@ -44,7 +44,7 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
     with new_file(out) as write, counting("layers", None) as counter:
         for portion in portions(read_lists(text), _PORTION_TOKENS):
             for layers in _layers(bilm, portion, state):
-                write(str(n_lines), layers.cpu().numpy())
+                write(str(n_lines), layers.detach().cpu().numpy())
                 n_lines += 1
             cut = [token for token in chain.from_iterable(portion) if is_truncated(token, most)]
             n_cut, example = n_cut + len(cut), example or next(iter(cut), "")

@@ -133,7 +133,7 @@ def mark_of(encoder: object) -> list[Any]:
         (id(each), each.data_ptr(), each.dtype, None if each.is_inference() else each._version) for each in tensors
     ]
     samples = [each.detach().flatten()[:: each.numel() // _SAMPLED + 1].double() for each in tensors]
-    return [plain, versions, torch.cat(samples).tolist() if samples else []]
+    return [plain, _parts(encoder), versions, torch.cat(samples).tolist() if samples else []]
 
 
 class Seal:

@@ -127,7 +127,8 @@ def _verify(found: list[StoredFolder], remove_bad: bool) -> None:
 
 
 def _check_recompute(chosen: argparse.Namespace) -> None:
-    if (chosen.recompute is None) != (chosen.bilm is None) or (chosen.recompute or 1) < 1:
+    n = chosen.recompute
+    if (n is None) != (chosen.bilm is None) or (n is not None and n < 1):
         raise UserError("verify --recompute N needs an N of at least 1 and --bilm NAME, the encoder to compute with")
 
 

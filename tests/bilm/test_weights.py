@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+import string
 from pathlib import Path
 
 import h5py
@@ -174,7 +175,7 @@ def test_the_only_weight_file_may_have_any_name(folder, tiny_bilm, name):
 
 
 def test_activation_and_length_of_words_are_saved_and_each_is_another_bilm(tiny_options, shake, tmp_path):
-    words = [["a", "word" * 12, "été", "cat"]]
+    words = [["a", string.ascii_letters, "été", "cat"]]
     digests, layers = set(), []
     for change in ({}, {"activation": "tanh"}, {"max_characters": 20}, {"max_characters": 60}):
         bilm = shake(BiLM(dataclasses.replace(tiny_options, **change))).eval().requires_grad_(False)

@@ -328,10 +328,10 @@ def test_a_model_that_is_tuned_has_gradients_and_a_frozen_one_no_dropout(hf_fold
     model = transformers.AutoModel.from_pretrained(hf_folder("bert")).eval()
     tokens = [encoder.tokenizer([s], is_split_into_words=True, return_tensors="pt") for s in SENTENCES]
     plain = 0
-    for cut in tokens:
+    for sentence, cut in zip(SENTENCES, tokens, strict=True):
         hidden = torch.stack(model(cut["input_ids"], output_hidden_states=True).hidden_states)[:, 0]
         words = cut.word_ids()
-        plain = plain + hidden[:, [words.index(k) for k in range(max(filter(None, [0, *words])) + 1)]].square().sum()
+        plain = plain + hidden[:, [words.index(k) for k in range(len(sentence))]].square().sum()
     plain.backward()
     for (name, one), other in zip(encoder.model.named_parameters(), model.parameters(), strict=True):
         if one.grad is not None:

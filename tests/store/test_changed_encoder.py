@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.encoders.hf import HuggingFace
 from elmo_tasks.errors import UserError
+from elmo_tasks.store.index import Index
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.tokens import TokenStore
 
@@ -129,8 +131,10 @@ def test_a_change_in_another_thread_while_layers_are_computed_is_not_written(tin
 
 
 def test_streams_of_two_threads_have_states_of_their_own(tiny_bilm, tmp_path, monkeypatch):
-    expected = LayerStore(tmp_path / "alone", tiny_bilm, state="carry", dtype="float32")
-    expected.fill(SENTENCES)
+    texts, right = (SENTENCES, SENTENCES[::-1]), []
+    for k, text in enumerate(texts):
+        right.append(LayerStore(tmp_path / f"alone{k}", tiny_bilm, state="carry", dtype="float32"))
+        right[k].fill(text)
     meeting, layers = threading.Barrier(2), BiLM.layers
 
     def compute(self, sentences, state="reset"):
@@ -139,20 +143,22 @@ def test_streams_of_two_threads_have_states_of_their_own(tiny_bilm, tmp_path, mo
 
     monkeypatch.setattr(BiLM, "layers", compute)
     stores = [LayerStore(tmp_path / name, tiny_bilm, state="carry", dtype="float32") for name in "ab"]
-    threads = [threading.Thread(target=store.fill, args=(SENTENCES,)) for store in stores]
+    threads = [threading.Thread(target=store.fill, args=(text,)) for store, text in zip(stores, texts, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for store in stores:
+    for store, expected in zip(stores, right, strict=True):
         for sentence in SENTENCES:
             assert (store.get(sentence) == expected.get(sentence)).all()
 
 
 def test_threads_that_share_a_store_read_what_each_needs(tiny_bilm, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "_SHARD_TOKENS", 3)
+    monkeypatch.setattr(store_module, "_SHARD_TOKENS", 8)
+    add = Index.add
+    monkeypatch.setattr(Index, "add", lambda *arguments: (add(*arguments), time.sleep(0.02)))  # lets others in between
     store = LayerStore(tmp_path, tiny_bilm, dtype="float32")
-    sentences = [[f"{letter}{k}"] * (1 + k % 3) for k in range(12) for letter in "abcd"]
+    sentences = [[f"{letter}{k}"] * (1 + k % 3) for k in range(6) for letter in "abcd"]
     threads = [threading.Thread(target=store.fill, args=(sentences[k::4] + sentences[:8],)) for k in range(4)]
     for thread in threads:
         thread.start()

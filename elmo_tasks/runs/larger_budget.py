@@ -22,10 +22,10 @@ from elmo_tasks.lock import owned
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.runs.folder import CONFIG, PREDICTIONS, RUN, RunFolder
+from elmo_tasks.runs.folder import CONFIG, PREDICTIONS, RUN, WANDB, RunFolder
 from elmo_tasks.training.checkpoint import STATE
 
-NOT_COPIED = ("wandb", ".*.tmp")
+NOT_COPIED = (WANDB, ".*.tmp")
 """W&B knows the smaller run by its own name; temporary files are of processes that were killed."""
 
 
@@ -69,6 +69,7 @@ def use_smaller_budget(run: Extendable, folder: RunFolder) -> None:
                 stack.enter_context(owned(smaller.lock, wait=False))
             except UserError:
                 continue
+            smaller.check_links()
             smaller.settle()
             try:
                 taken = _take_over(run, folder, smaller, finished_row(smaller.row))

@@ -66,6 +66,7 @@ def make_row(config: DictConfig) -> Row | None:
     with ExitStack() as stack:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
+            folder.check_links()
             folder.settle()
             if isinstance(this_run, Extendable) and not cfg["force"] and finished_row(folder.row) is None:
                 use_smaller_budget(this_run, folder)

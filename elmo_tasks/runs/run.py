@@ -94,9 +94,9 @@ def print_what_is_next(folder: RunFolder) -> None:
     """What a user may want to do with a finished run."""
     if folder.can_go_on:
         print("trainer.max_epochs ended the training; a run with a larger one goes on from here")
-    # W&B leaves one offline folder for each time that the run was started
+    # W&B leaves an offline folder for each time that the run was started; the last one has all curves
     if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
-        print(f"upload the curves: wandb sync {' '.join(offline)}")
+        print(f"upload the curves: wandb sync {offline[-1]}")
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:

@@ -9,8 +9,34 @@ from collections.abc import Iterator
 from typing import Any
 
 LETTERS = "x" * 5000
-WORDS = ["", " ", "none", "mini", "sst5", "ner", LETTERS, "a\nb", "\ud800", "\x00", "<script>alert(1)</script>", "../../x"]
-WORDS += ["${oc.env:HOME}", "a,b", "a=b", "[1]", "null", "1", "|", "\\input{x}", "NaN", "/dev/zero", "ünïcode", "a'b\"c"]
+WORDS = [
+    "",
+    " ",
+    "none",
+    "mini",
+    "sst5",
+    "ner",
+    LETTERS,
+    "a\nb",
+    "\ud800",
+    "\x00",
+    "<script>alert(1)</script>",
+    "../../x",
+]
+WORDS += [
+    "${oc.env:HOME}",
+    "a,b",
+    "a=b",
+    "[1]",
+    "null",
+    "1",
+    "|",
+    "\\input{x}",
+    "NaN",
+    "/dev/zero",
+    "ünïcode",
+    "a'b\"c",
+]
 NUMBERS = [0, 1, -1, 2, 3.5, 1e-300, 1e308, -1e308, 10**18, 10**400, -(10**400), 1e999, -1e999, float("nan"), 10**30]
 OTHERS = [None, True, False, [], {}, [[]], [1, "a"], {"a": 1}, {"a": {"b": [None]}}, {"_target_": "os.getcwd"}]
 

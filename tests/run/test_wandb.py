@@ -127,6 +127,7 @@ def test_wandb_without_a_key_is_missed_before_any_work(composed: Any, tmp_path: 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")  # nothing answers
+    wandb.teardown()  # it reads the environment once in a process
     monkeypatch.setattr(run_supervised, "fit", lambda *_, **__: pytest.fail("it is trained"))
     with pytest.raises(UserError, match=r"^logger\.offline=false: W&B has no key \(.*\); run `wandb login`, or set"):
         train.run(composed(*SMALL, "logger.offline=false"))

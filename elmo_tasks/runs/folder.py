@@ -121,7 +121,8 @@ class RunFolder:
         finished = self._unpublished_row(self.final)
         if finished.exists():
             row = read_row(finished)
-            assert isinstance(row, Row)
+            if not isinstance(row, Row):
+                raise UserError(f"{finished}: expected the row of a finished run; remove the folder that it is in")
             self._publish_row(row, self.final)
             if not ended_by_epochs(row):
                 (self.final / STATE).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.files import OTHER_FOLDER, read_json, remove_stale, write_json
+from elmo_tasks.files import OTHER_FOLDER, read_object, remove_stale, write_json
 from elmo_tasks.lock import owned
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.io import finished_row
@@ -137,7 +137,8 @@ def _copy_result(smaller: RunFolder, copy: Path) -> None:
 def _rename(copy: Path, run: Extendable) -> None:
     """Write the name and the budget of the run in place of those of the smaller one."""
     if (copy / RUN).exists():
-        about, config = read_json(copy / RUN), read_json(copy / CONFIG)
+        about = read_object(copy / RUN, {"run_id": str})
+        config = read_object(copy / CONFIG, {"trainer": dict})
         about["run_id"], config["trainer"]["max_epochs"] = run.run_id, run.n_epochs
         write_json(copy / RUN, about, OTHER_FOLDER)
         write_json(copy / CONFIG, config, OTHER_FOLDER)

@@ -37,8 +37,8 @@ def make(node: dict[str, Any], /, **parts: Any) -> Any:
     except UserError:
         raise
     except Exception as error:  # whatever the constructor raises
-        reason = error.__cause__ if isinstance(error, InstantiationException) else None
-        reason = shortened(str(reason or error), 160)
+        cause = error.__cause__ if isinstance(error, InstantiationException) else None
+        reason = shortened(str(cause or error), 160)
         raise UserError(f"{node[TARGET]} does not take what the configuration gives it ({reason})") from error
 
 

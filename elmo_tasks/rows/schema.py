@@ -156,9 +156,7 @@ class Row(Measured, Header):
         return self
 
     @model_validator(mode="after")
-    def _has_the_items_of_its_splits(self) -> Row:
-        if self.kind == "supervised" and "train" not in self.data.items:
-            raise ValueError("data.items.train is missing")
+    def _uses_some_of_its_items(self) -> Row:
         for name, items in self.data.items.items():
             if not 0 < items.used <= items.original:
                 raise ValueError(f"data.items.{name}: used must be from 1 to {items.original}, found {items.used}")

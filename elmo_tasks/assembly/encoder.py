@@ -76,7 +76,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
             raise UserError(f"bilm.{key}={found} needs a biLM; bilm={bilm['name']} supports only {only}")
     if bilm["path"] is None:
         raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
-    encoder: Encoder = make(bilm["encoder"], path=bilm["path"], **bilm["options"], _convert_="all").to(device)
+    encoder: Encoder = make(bilm["encoder"], **{**bilm["options"], "path": bilm["path"]}).to(device)
     return encoder
 
 

@@ -29,7 +29,7 @@ class HasModelParts(Protocol):
 
 def build_model(cfg: dict[str, Any], data: HasModelParts, elmo: Elmo) -> TaskModel:
     """The task model."""
-    model: TaskModel = make(cfg["task"]["model"], **data.model_parts(), elmo=elmo, _convert_="all")
+    model: TaskModel = make(cfg["task"]["model"], **data.model_parts(), elmo=elmo)
     return model
 
 
@@ -42,7 +42,7 @@ def build_initial_weights(cfg: dict[str, Any]) -> InitialWeights | None:
 def build_language_model(cfg: dict[str, Any], data: LmData, initial: InitialWeights | None) -> LanguageModel:
     """A biLM with its softmax, for training."""
     bilm = BiLM(bilm_options(cfg["bilm"]))
-    model: LanguageModel = make(cfg["task"]["model"], **data.model_parts(), bilm=bilm, _convert_="all")
+    model: LanguageModel = make(cfg["task"]["model"], **data.model_parts(), bilm=bilm)
     if initial is not None:
         initial.put_into(model)
     return model

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 from elmo_tasks.configuration.rules import find_rule
 from elmo_tasks.errors import UserError, quoted, shortened
 
-_OWN = ("_target_", "_partial_", "_convert_", "_recursive_")  # Hydra's
+_OWN = ("_target_", "_partial_")  # Hydra's
 
 
 def check_section(section: type, values: Any, prefix: str = "", *, complete: bool = True) -> None:

@@ -73,6 +73,7 @@ def make_row(config: DictConfig) -> Row | None:
     with ExitStack() as stack:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
+            folder.check_links()
             folder.settle()
             if isinstance(this_run, Extendable) and not cfg["force"] and finished_row(folder.row) is None:
                 use_smaller_budget(this_run, folder)
@@ -100,9 +101,9 @@ def print_what_is_next(folder: RunFolder) -> None:
     """What a user may want to do with a finished run."""
     if folder.can_go_on:
         print("trainer.max_epochs ended the training; a run with a larger one goes on from here")
-    # W&B leaves one offline folder for each time that the run was started
+    # W&B leaves an offline folder for each time that the run was started; the last one has all curves
     if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
-        print(f"upload the curves: wandb sync {' '.join(offline)}")
+        print(f"upload the curves: wandb sync {offline[-1]}")
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:

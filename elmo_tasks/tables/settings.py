@@ -74,7 +74,7 @@ def setting(overrides: tuple[str, ...]) -> Setting:
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = validate(compose("config", list(with_root)))
-    except HydraException as error:
+    except (HydraException, ValueError) as error:  # ValueError: of a group without a name
         raise UserError(f"{' '.join(overrides)}: {hydra_sentence(error)}") from error
     kind: Kind = config["task"]["kind"]
     return Setting(with_root, config, kind, setting_key(config, kind))
@@ -124,7 +124,7 @@ def defaults(row: Row) -> dict[str, Any]:
 
     With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
     """
-    usual = _usual(row, f"bilm={row.config.get('bilm', {}).get('name')}") or _usual(row)
+    usual = _usual(row, bilm=row.config.get("bilm", {}).get("name")) or _usual(row)
     return flat(score_relevant(row.config, row.kind) if usual is None else score_relevant(usual.config, usual.kind))
 
 
@@ -135,10 +135,19 @@ def distance(group: Group) -> int:
     return len(_differing(group)) + other
 
 
-def _usual(row: Row, *overrides: str) -> Setting | None:
-    """The defaults of a row's task with some overrides; None where there are no such configurations."""
+def _usual(row: Row, **others: Any) -> Setting | None:
+    """The defaults of a row's task with other choices; None where there are no such configurations.
+
+    A row can hold any text, so only names of the project's own files are composed.
+    """
+    names = {"task": row.task, "data": row.data.name, "scale": row.scale, **others}
+    for group, name in names.items():
+        if not (
+            isinstance(name, str) and re.fullmatch(r"\w[\w-]{0,59}", name) and (CONF / group / f"{name}.yaml").is_file()
+        ):
+            return None
     try:
-        return setting((f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}", *overrides))
+        return setting(tuple(f"{group}={name}" for group, name in names.items()))
     except UserError:
         return None
 

@@ -1,1 +1,1 @@
-"""Files that a generator writes by the grammar of each format, with what a reader must make of them."""
+"""Hostile inputs that generators write by the grammar of each format, with what must be made of them."""

@@ -27,7 +27,7 @@ class WandbCurves(WandbLogger):
         self._is_offline = mode == "offline"
         self._lines: list[dict[str, str]] = []
 
-    @rank_zero_only  # type: ignore[untyped-decorator]
+    @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         if step is not None:
             self._lines.append({"step": str(step), **{key: str(float(value)) for key, value in metrics.items()}})

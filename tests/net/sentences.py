@@ -26,8 +26,8 @@ def record(checkout: Checkout) -> dict[str, Any]:
     shutil.copy(checkout.work / "outputs" / "rows" / f"{run}.json", checkout.work / "one" / "row.json")
     found = {}
     for call, answer in checkout.ask(_calls(checkout, f"outputs/runs/{run}")):
-        if answer["seconds"] > 3 or answer["status"] < 0:
-            print(f"{answer['seconds']:.1f} CPU seconds: {call.name}", file=sys.stderr)
+        if answer["status"] <= 0:
+            print(f"no mistake, or without end: {call.name}", file=sys.stderr)
         said = [line for line in answer["err"].splitlines() if line and not line.startswith("note: ")]
         found[call.name] = (
             [answer["status"], *said[-3:]] if said else [answer["status"], *answer["out"].splitlines()[-1:]]

@@ -1,0 +1,1 @@
+"""What a restructuring must not change, recorded from outside: see README.md."""

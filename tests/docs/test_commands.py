@@ -41,6 +41,7 @@ NOT_RUN = {
     "python -m elmo_tasks.pretraining": "tests/pretraining runs it on a small text",
     "python benchmarks/": "it needs a GPU, or minutes",
     "elmo-tasks table figure1 --figures": "it needs rows of today's settings; tests/tables draws its figures",
+    "elmo-tasks store verify --recompute": "tests/store runs it on a store of that encoder",
     "elmo-tasks predict RUN": "tests/predict runs it on a finished run",
     "elmo-tasks evaluate RUN": "tests/predict runs it on a finished run",
 }

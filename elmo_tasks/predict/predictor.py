@@ -185,7 +185,7 @@ class Predictor:
                     raise
                 on_error(k, error)
         self._add_words([*good.values()])
-        n = len(items) if self.run.config["bilm"]["state"] == "carry" else _AT_A_TIME
+        n = len(items) if self.run.config["bilm"].get("state") == "carry" else _AT_A_TIME
         for start in range(0, len(items), max(1, n)):
             part = range(start, min(start + n, len(items)))
             places = [k for k in part if k in good]

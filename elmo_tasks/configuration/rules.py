@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -36,7 +37,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is finite, and no whole number that is too large for a float."""
+    largest = sys.float_info.max
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -largest <= value <= largest
 
 
 _PLAIN: dict[Any, Rule] = {

@@ -108,12 +108,14 @@ class Shards:
     def _describe(self) -> None:
         """Write what the folder holds, unless it says so already."""
         path, text = self.folder / "about.json", json.dumps(self.about, indent=1) + "\n"
+        content = text.encode()
         lock = claim(self.folder, "about")
         if lock is None:  # another process writes the same
             return
         if lock.holds:
             remove_stale(path, 0)
-        if not path.exists() or path.read_text("utf-8", errors="replace") != text:
+        of_our_size = not path.is_symlink() and path.is_file() and path.stat().st_size == len(content)
+        if not of_our_size or path.read_bytes() != content:  # nothing is read that someone else may have put there
             write_text(path, text, "set bilm.store.dir to another folder")
         lock.release()
 

@@ -67,7 +67,8 @@ def _training(running: list[_Running]) -> bool:
 def _start(job: Job, logs: Path, extra: tuple[str, ...], launcher: tuple[str, ...]) -> _Running:
     log = logs / f"{job.name}.log"
     command = [*PROGRAM, *job.arguments(extra, launcher)]
-    with log.open("wb") as file:
+    log.unlink(missing_ok=True)
+    with log.open("xb") as file:  # through no link that someone else put there
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
     return _Running(job, process, log, time.monotonic())
 

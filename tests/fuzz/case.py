@@ -84,3 +84,22 @@ def read(case: Case, folder: Path) -> Any:
         assert str(folder) in case.said
         assert len(case.said.replace(str(folder), "")) <= MAX_SENTENCE
         return REFUSED
+
+
+def is_read(case: Case, folder: Path) -> bool:
+    """Whether a case is read, and not refused; its ``inputs`` are then the same sentences to the model as the file's.
+
+    Raises:
+        AssertionError: if anything else is made of it than is expected.
+    """
+    found = read(case, folder)
+    assert found == case.expected, case
+    if case.inputs:
+        reader = READERS[case.task](**case.keys)
+        if case.task == "srl":
+            reader.restore({"labels": [], "verbs": []})
+        scored = [reader.texts(item) for item in reader.read_file(folder / "file", "test")]
+        predicted = [reader.texts(reader.from_json(fields, "x")) for fields in case.inputs]
+        assert predicted == scored * (len(predicted) // len(scored)), case
+        assert len(predicted) % len(scored) == 0
+    return found != REFUSED

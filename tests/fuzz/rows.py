@@ -5,8 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import random
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from elmo_tasks.errors import MAX_SENTENCE
+from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.rows.io import AnyRow, to_json
 
 LETTERS = "x" * 5000
 WORDS = [
@@ -86,3 +92,62 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
     for key, part in list(items):
         yield value, key
         yield from _places(part)
+
+
+KINDS = runpy.run_path(str(Path(__file__).parents[1] / "rows" / "conftest.py"))
+NAMES = ("supervised", "failed", "language_model", "ensemble", "sense_probe")
+
+
+def whole_rows() -> Iterator[dict[str, Any]]:
+    """A row of each kind."""
+    for name in NAMES:
+        supervised = copy.deepcopy(KINDS["HEADER"] | KINDS["MEASURED"])
+        make = KINDS[name].__wrapped__  # the function of a fixture
+        row = make() if name in ("supervised", "failed") else make(supervised)
+        yield {**row, "run_id": f"{name}-1"}
+
+
+WHOLE = [*whole_rows()]
+
+
+def write(folder: Path, content: bytes, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_bytes(content)
+    return path
+
+
+def changed_row(seed: int) -> tuple[str, bytes]:
+    """The run id of a whole row, and a changed copy."""
+    row = WHOLE[seed % len(WHOLE)]
+    return row["run_id"], changed(row, seed)
+
+
+def read_changed(folder: Path, seed: int) -> AnyRow | None:
+    """A changed row, with all that its file says, or None where it is left out.
+
+    Raises:
+        AssertionError: if it is read as another row, or left out in anything but one sentence.
+    """
+    run_id, content = changed_row(seed)
+    path = write(folder, content, run_id)
+    found = read_rows([folder])
+    path.unlink()
+    assert len(found.left_out) + len(found.all) == 1, seed
+    for sentence in found.left_out:
+        assert str(path) in sentence, seed
+        assert len(sentence) - len(str(path)) <= MAX_SENTENCE, seed
+        assert sentence.isprintable(), seed
+        return None
+    (row,) = found.all
+    assert _same_form(to_json(row)) == _same_form(json.loads(content)), seed
+    return row
+
+
+def _same_form(value: Any) -> Any:
+    """JSON in which null is as no value, and a whole number as the float of it."""
+    if isinstance(value, dict):
+        return {key: _same_form(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_same_form(part) for part in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -6,16 +6,18 @@ What is read must be what the encoder computes as it then is, or the call is ref
 import copy
 import json
 import random
+import shutil
 from collections import Counter
 
 import h5py
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.lstm import ProjectedLSTM
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import MAX_SENTENCE, UserError
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.tokens import TokenStore
 
@@ -351,3 +353,20 @@ def edit(folder, seed):
         stays = change(file, options, rng)
     path.write_text(json.dumps(options))
     return change.__name__, stays
+
+
+def is_edit_read(whole, folder, seed):
+    """Whether an edited copy of a biLM's folder is read: as it was meant, or refused in one sentence."""
+    shutil.copytree(whole, folder)
+    name, stays = edit(folder, seed)
+    try:
+        if stays:
+            expected = BiLM.load(whole).layers(SENTENCES)
+            torch.testing.assert_close(BiLM.load(folder).layers(SENTENCES), expected, rtol=0, atol=1e-6)
+            return True
+        with pytest.raises(UserError) as refused:
+            BiLM.load(folder)
+        assert len(str(refused.value)) - len(str(folder)) < MAX_SENTENCE, (seed, name)
+        return False
+    finally:
+        shutil.rmtree(folder)

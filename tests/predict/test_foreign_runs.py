@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz.rows import changed
+from fuzz.run_folders import is_changed_read
 
 from elmo_tasks.cli.main import main
 from elmo_tasks.configuration.instances import check_nodes, make
@@ -197,37 +197,14 @@ def test_classes_of_a_package_of_ones_own_may_stand_within_one_another() -> None
         check_nodes({"task": {"metric": metric}}, [])
 
 
-def attack(folder: Path, whole: Path, seeds: range) -> tuple[int, int]:
-    """Read copies of a run with one changed file; how many are refused, and how many predict."""
-    refused = read = 0
-    shutil.copytree(whole, folder)
-    contents = {name: json.loads((whole / name).read_text()) for name in ("config.json", "run.json", "fitted.json")}
-    for seed in seeds:
-        name = [*contents][seed % 3]
-        (folder / name).write_bytes(changed(contents[name], seed))
-        try:
-            load_run(folder).predict([{"text": "a fine film ."}])
-            read += 1
-        except UserError as error:
-            sentence = str(error)
-            assert str(folder) in sentence or "words.path" in sentence or "bilm" in sentence, (seed, sentence)
-            assert len(sentence) - sentence.count(str(folder)) * len(str(folder)) <= MAX_SENTENCE, seed
-            assert sentence.isprintable(), seed
-            refused += 1
-        except BaseException as error:
-            raise AssertionError(f"{name} {seed}") from error
-        shutil.copyfile(whole / name, folder / name)
-    return refused, read
-
-
 def test_changed_run_folders_are_refused_or_read(finished: Finished, tmp_path: Path) -> None:
     whole = finished("sst5", "elmo.placement=none", "words=random", "task.model.hidden=5", "task.model.pre_encode=5")
-    refused, read = attack(tmp_path / "run", whole, range(210))
-    assert refused + read == 210
-    assert refused > 50
+    read = [is_changed_read(whole, tmp_path / str(seed), seed) for seed in range(210)]
+    assert 50 < sum(read) < 160
 
 
 @pytest.mark.slow
 def test_many_changed_run_folders_are_refused_or_read(finished: Finished, tmp_path: Path) -> None:
-    refused, read = attack(tmp_path / "run", finished("sst5", "elmo.placement=none"), range(1_000, 3_000))
-    assert refused + read == 2_000
+    whole = finished("sst5", "elmo.placement=none")
+    read = [is_changed_read(whole, tmp_path / str(seed), seed) for seed in range(1_000, 3_000)]
+    assert 500 < sum(read) < 1500

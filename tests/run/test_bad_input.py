@@ -28,6 +28,7 @@ REPO = Path(__file__).parents[2]
         ("elmo.lambda=abc", r"elmo\.lambda must be a number .* found 'abc'"),
         ("elmo.lambda=nan", r"elmo\.lambda must be finite, a number of at least 0, found nan"),
         ("elmo.lambda=inf", r"elmo\.lambda must be finite, a number of at least 0, found inf"),
+        (f"elmo.lambda=1{'0' * 400}", r"elmo\.lambda must be a number of at least 0, found 10+\.\.\.0+$"),
         ("elmo.dropout=1", r"elmo\.dropout must be a number of at least 0 and below 1, found 1"),
         ("elmo.layer_norm=1", r"elmo\.layer_norm must be true or false"),
         ("bilm.state=cary", r"bilm\.state must be one of reset, carry, warm"),

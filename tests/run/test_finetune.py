@@ -205,6 +205,10 @@ def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: i
         ),
         (["data.fraction=0.5"], r"^data\.fraction=0\.5 is for the items of a task; choose files with task\.lm\.train$"),
         (["bilm.options.char_cnn.filters=[[1,4],[8,4]]"], r"filters: a filter of 8 characters; .* of at most 7$"),
+        (
+            ["bilm.options.char_cnn.max_characters_per_token=20"],
+            r"^bilm\.options\.char_cnn\.max_characters_per_token=20: training reads words of 50; a biLM",
+        ),
         (["task.data.window=0"], r"^task\.data\.window must be a whole number of at least 1, found 0"),
         (["task.model.forget=2"], r"^task\.model\.forget must be a number from 0 to 1, found 2"),
         (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),

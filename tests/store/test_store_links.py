@@ -85,3 +85,18 @@ def test_a_claim_makes_no_file_elsewhere(tmp_path):
     assert lock.is_of(tmp_path / "locks" / "00")
     assert claim(tmp_path, "00") is None
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("target", ["same", "/dev/zero", "other"])
+def test_what_a_store_says_about_itself_is_not_read_or_written_through_a_link(tiny_bilm, tmp_path, filled, target):
+    path = filled.parent / "about.json"
+    content = path.read_bytes()
+    other = tmp_path / "elsewhere"
+    other.write_bytes(content if target == "same" else b"mine")
+    path.unlink()
+    path.symlink_to(target if target.startswith("/") else other)
+    refilled(tiny_bilm, tmp_path)
+    LayerStore(tmp_path / "store", tiny_bilm, dtype="float32").fill([["another"]])
+    assert path.read_bytes() == content
+    assert not path.is_symlink()
+    assert other.read_bytes() == (content if target == "same" else b"mine")

@@ -197,3 +197,14 @@ def test_a_table_is_run_on_the_sample_and_a_second_time_does_nothing(tmp_path: P
     assert second.startswith("nothing is missing")
     assert first.endswith(second.removeprefix("nothing is missing\n\n"))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_log_is_not_written_through_a_link(stand_in: Path) -> None:
+    logs = stand_in / "logs"
+    logs.mkdir()
+    (stand_in / "mine").write_text("mine")
+    log = logs / f"{job(1).name}.log"
+    log.symlink_to(stand_in / "mine")
+    assert run_jobs([job(1)], at_a_time=1, logs=logs, extra=extra(stand_in), launcher=()) == []
+    assert (stand_in / "mine").read_text() == "mine"
+    assert not log.is_symlink()

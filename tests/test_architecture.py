@@ -78,7 +78,7 @@ FLOORS = [
     {"command_line", "files", "progress"},
     {"lock", "rows", "tensors", "nn"},
     {"render", "configuration", "elmo", "encoders"},
-    {"bilm"},
+    {"bilm", "config"},
     {"store"},
     {"data"},
     {"metrics", "models"},

@@ -1,0 +1,173 @@
+"""Objects of the classes that a configuration names with ``_target_``: checked, then made.
+
+A configuration from elsewhere must not run arbitrary code: a class is looked up only below trusted packages, and only
+``_target_`` and ``_partial_`` have a meaning of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from elmo_tasks.config.words import ANYTHING, in_words, must_be, unknown_key
+from elmo_tasks.errors import UserError, quoted, shortened
+
+TARGET, PARTIAL = "_target_", "_partial_"
+OWN = ("elmo_tasks.data", "elmo_tasks.models", "elmo_tasks.metrics", "elmo_tasks.encoders")
+OPTIMIZERS = "torch.optim"
+
+Node = Mapping[str, Any]
+"""A section with ``_target_``, as plain containers."""
+
+
+def check_targets(tree: Any, packages: Sequence[str]) -> None:
+    """Check that every ``_target_`` of a tree is below a trusted package: these, torch.optim and what the user names.
+
+    Raises:
+        UserError: naming the key.
+    """
+    for key, target in _find_targets(tree):
+        _check_target(key, target, packages)
+
+
+def _check_target(key: str, target: Any, packages: Sequence[str]) -> None:
+    if not isinstance(target, str) or not _is_below(target, packages):
+        raise UserError(
+            f"{key} must be a class below {', '.join((*OWN, OPTIMIZERS, *packages))}, found {quoted(target)}; "
+            "packages=[NAME] allows those of another package"
+        )
+
+
+def _is_below(name: str, packages: Sequence[str]) -> bool:
+    return name.startswith(tuple(f"{package}." for package in (*OWN, OPTIMIZERS, *packages)))
+
+
+def find_class(key: str, target: str, packages: Sequence[str]) -> Callable[..., Any]:
+    """Import what a ``_target_`` names: a class, or its method ``load``. This takes seconds because of PyTorch.
+
+    Raises:
+        UserError: if it does not exist, or is not one of the allowed classes.
+    """
+    _check_target(key, target, packages)
+    try:
+        found: Callable[..., Any] = resolve_name(target)
+    except Exception as error:  # whatever importing it raises
+        raise UserError(f"{key}={target}: {_why(target)}") from error
+    owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load
+    if not isinstance(owner, type) or not _is_below(f"{owner.__module__}.", packages):
+        raise UserError(f"{key}={target}: not a class of this package, and not one of torch.optim")
+    return found
+
+
+def _why(target: str) -> str:
+    """Why a class cannot be imported: it is not there, or its module cannot be imported."""
+    module = target.rpartition(".")[0]
+    try:
+        import_module(module)
+    except Exception as error:  # whatever importing it raises
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if name is None or not f"{module}.".startswith(f"{name}."):
+            return f"its module cannot be imported ({type(error).__name__}: {error})"
+        if "." not in name:
+            return f"there is no package {name}; PYTHONPATH must have the folder that it is in"
+    return "there is no such class"
+
+
+def _find_targets(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every ``_target_`` with its dotted key."""
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for name, part in parts:
+        if name == TARGET:
+            yield f"{prefix}{name}", part
+        else:
+            yield from _find_targets(part, f"{prefix}{name}.")
+
+
+def check(key: str, node: Node, packages: Sequence[str]) -> None:
+    """Check that the class of a node exists and takes the node's values, and so for the nodes within it.
+
+    The values of an optimizer are not looked at: torch.optim does not annotate ranges.
+
+    Args:
+        key: of the node, such as ``task.model``.
+        node: its values; those that are handed over later are not in it.
+        packages: that the user trusts, besides this one.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    constructor = find_class(f"{key}.{TARGET}", node[TARGET], packages)
+    values = _values(node)
+    for name, value in values.items():
+        if _is_node(value):
+            check(f"{key}.{name}", value, packages)
+    check_targets(values, packages)
+    if node[TARGET].startswith(f"{OPTIMIZERS}."):
+        return
+    parameters = inspect.signature(constructor).parameters
+    hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True)
+    for name, value in values.items():
+        if name not in parameters:
+            raise UserError(unknown_key(f"{key}.{name}", list(parameters)))
+        if not _is_node(value) and not _accepts(hints.get(name, Any), value):
+            raise UserError(must_be(f"{key}.{name}", hints[name], value))
+
+
+def _accepts(annotation: Any, value: Any) -> bool:
+    """Whether a plain value is of an annotation; one that is not about plain values accepts everything."""
+    if in_words(annotation) == ANYTHING:
+        return True
+    try:
+        _adapter(annotation).validate_json(json.dumps(value))  # JSON has lists where an annotation says tuple
+    except ValidationError:
+        return False
+    return bool(value != [])
+
+
+@functools.cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    config = ConfigDict(strict=True, allow_inf_nan=False, str_min_length=1, arbitrary_types_allowed=True)
+    return TypeAdapter(annotation, config=config)
+
+
+def make(node: Node, packages: Sequence[str] = (), **parts: Any) -> Any:
+    """Call the class of a node with the node's values, nested nodes first; with ``_partial_``, prepare the call.
+
+    Args:
+        node: checked or not; a class outside of the trusted packages is refused here too.
+        packages: that the user trusts, besides this one.
+        parts: further arguments, and others in place of the node's values.
+
+    Raises:
+        UserError: from the constructor, or if it does not take the values.
+    """
+    constructor = find_class(TARGET, node[TARGET], packages)
+    values = {name: _made(value, packages) for name, value in _values(node).items()} | parts
+    if node.get(PARTIAL):
+        return functools.partial(constructor, **values)
+    try:
+        return constructor(**values)
+    except UserError:
+        raise
+    except Exception as error:
+        reason = shortened(str(error), 160)
+        raise UserError(f"{node[TARGET]} does not take what the configuration gives it ({reason})") from error
+
+
+def _made(value: Any, packages: Sequence[str]) -> Any:
+    return make(value, packages) if _is_node(value) else value
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, dict) and TARGET in value
+
+
+def _values(node: Node) -> dict[str, Any]:
+    return {name: value for name, value in node.items() if name not in (TARGET, PARTIAL)}

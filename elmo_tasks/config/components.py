@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pkgutil import resolve_name
@@ -22,6 +23,16 @@ from elmo_tasks.errors import UserError, quoted, shortened
 TARGET, PARTIAL = "_target_", "_partial_"
 OWN = ("elmo_tasks.data", "elmo_tasks.models", "elmo_tasks.metrics", "elmo_tasks.encoders")
 OPTIMIZERS = "torch.optim"
+METHODS = {
+    "reader": ("read_file", "from_json"),
+    "model": ("decode", "loss"),
+    "metric": ("update", "compute"),
+    "optimizer": ("step", "zero_grad"),
+    "data": ("read", "counts"),
+    "encoder": ("layers", "prepare"),
+}
+"""The sections that name a class, with methods that tell the intended kind of class from any other."""
+_MAX_DEPTH = 50
 
 Node = Mapping[str, Any]
 """A section with ``_target_``, as plain containers."""
@@ -30,27 +41,62 @@ Node = Mapping[str, Any]
 def check_targets(tree: Any, packages: Sequence[str]) -> None:
     """Check that every ``_target_`` of a tree is below a trusted package: these, torch.optim and what the user names.
 
+    Hydra's other reserved keys, such as ``_args_``, are refused. Nothing is imported.
+
+    Args:
+        tree: plain containers.
+        packages: that the user names on the command line.
+
     Raises:
         UserError: naming the key.
     """
-    for key, target in _find_targets(tree):
-        _check_target(key, target, packages)
+    for key, name, value in _walk(tree):
+        if name == TARGET:
+            _check_target(key, value, packages)
+        elif re.fullmatch("_.*_", name) and name != PARTIAL:
+            raise UserError(f"unknown key {quoted(key)}; of Hydra's own keys only {TARGET} and {PARTIAL} are read")
 
 
 def _check_target(key: str, target: Any, packages: Sequence[str]) -> None:
-    if not isinstance(target, str) or not _is_below(target, packages):
+    is_name = isinstance(target, str) and re.fullmatch(r"\w+(\.\w+)+", target)
+    if not is_name or not _is_below(target, packages):
         raise UserError(
             f"{key} must be a class below {', '.join((*OWN, OPTIMIZERS, *packages))}, found {quoted(target)}; "
             "packages=[NAME] allows those of another package"
         )
 
 
-def _is_below(name: str, packages: Sequence[str]) -> bool:
-    return name.startswith(tuple(f"{package}." for package in (*OWN, OPTIMIZERS, *packages)))
+def _is_below(name: str, packages: Sequence[str], own: Sequence[str] = (*OWN, OPTIMIZERS)) -> bool:
+    return name.startswith(tuple(f"{package}." for package in (*own, *packages)))
+
+
+def check_classes(tree: Any, packages: Sequence[str]) -> None:
+    """As :func:`check_targets`; also import each class, which takes seconds because of PyTorch, and check its kind.
+
+    Classes of a package that the user names may stand within the values of another class; those of this package and of
+    torch.optim only where they are meant to.
+
+    Raises:
+        UserError: naming the key.
+    """
+    check_targets(tree, packages)
+    nodes = {key.removesuffix(f".{TARGET}"): value for key, name, value in _walk(tree) if name == TARGET}
+    for key, target in nodes.items():
+        found = find_class(f"{key}.{TARGET}", target, packages)
+        methods = METHODS.get(key.rpartition(".")[2], ())
+        within = any(key.startswith(f"{other}.") for other in nodes)
+        if _is_below(target, packages, ()) and (within or not methods):
+            continue
+        if within or not methods or not all(hasattr(_owner(found), name) for name in methods):
+            expected = f"one with the methods {', '.join(methods)}" if methods and not within else "no class there"
+            raise UserError(f"{key}.{TARGET}={target}: not a class for this place; expected {expected}")
+    for key, name, value in _walk(tree):
+        if name == PARTIAL and value is not (key == f"task.optimizer.{PARTIAL}"):
+            raise UserError(f"{key} must be true for task.optimizer and stands nowhere else, found {quoted(value)}")
 
 
 def find_class(key: str, target: str, packages: Sequence[str]) -> Callable[..., Any]:
-    """Import what a ``_target_`` names: a class, or its method ``load``. This takes seconds because of PyTorch.
+    """Import what a ``_target_`` names: a class, or its method ``load``.
 
     Raises:
         UserError: if it does not exist, or is not one of the allowed classes.
@@ -60,10 +106,16 @@ def find_class(key: str, target: str, packages: Sequence[str]) -> Callable[..., 
         found: Callable[..., Any] = resolve_name(target)
     except Exception as error:  # whatever importing it raises
         raise UserError(f"{key}={target}: {_why(target)}") from error
-    owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load
-    if not isinstance(owner, type) or not _is_below(f"{owner.__module__}.", packages):
+    owner = _owner(found)
+    is_class = isinstance(owner, type) and (owner is found or found.__name__ == "load")
+    if not is_class or not _is_below(f"{owner.__module__}.", packages):
         raise UserError(f"{key}={target}: not a class of this package, and not one of torch.optim")
     return found
+
+
+def _owner(found: Any) -> Any:
+    """The class of a class method, such as that of ``CoVe.load``; anything else as it is."""
+    return getattr(found, "__self__", found)
 
 
 def _why(target: str) -> str:
@@ -80,18 +132,29 @@ def _why(target: str) -> str:
     return "there is no such class"
 
 
-def _find_targets(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every ``_target_`` with its dotted key."""
-    parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for name, part in parts:
-        if name == TARGET:
-            yield f"{prefix}{name}", part
-        else:
-            yield from _find_targets(part, f"{prefix}{name}.")
+def _walk(tree: Any) -> Iterator[tuple[str, str, Any]]:
+    """Every key of a tree, at any depth: dotted, its last part, and its value.
+
+    Raises:
+        UserError: for a tree that is nested more deeply than any configuration is.
+    """
+    left = [("", 0, tree)]
+    while left:
+        prefix, depth, section = left.pop()
+        if depth > _MAX_DEPTH:
+            raise UserError(f"{prefix.split('.')[0]}: sections that are nested too deeply")
+        parts = section.items() if isinstance(section, dict) else enumerate(section)
+        inner = []
+        for name, value in parts:
+            if isinstance(section, dict):
+                yield f"{prefix}{name}", str(name), value
+            if isinstance(value, (dict, list, tuple)):
+                inner.append((f"{prefix}{name}.", depth + 1, value))
+        left += reversed(inner)
 
 
-def check(key: str, node: Node, packages: Sequence[str]) -> None:
-    """Check that the class of a node exists and takes the node's values, and so for the nodes within it.
+def check_values(key: str, node: Node, packages: Sequence[str]) -> None:
+    """Check that the class of a node takes the node's values, and so for the nodes within it.
 
     The values of an optimizer are not looked at: torch.optim does not annotate ranges.
 
@@ -104,19 +167,16 @@ def check(key: str, node: Node, packages: Sequence[str]) -> None:
         UserError: naming the key, what it may be, and what was found.
     """
     constructor = find_class(f"{key}.{TARGET}", node[TARGET], packages)
-    values = _values(node)
-    for name, value in values.items():
-        if _is_node(value):
-            check(f"{key}.{name}", value, packages)
-    check_targets(values, packages)
     if node[TARGET].startswith(f"{OPTIMIZERS}."):
         return
     parameters = inspect.signature(constructor).parameters
     hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True)
-    for name, value in values.items():
+    for name, value in _values(node).items():
         if name not in parameters:
             raise UserError(unknown_key(f"{key}.{name}", list(parameters)))
-        if not _is_node(value) and not _accepts(hints.get(name, Any), value):
+        if _is_node(value):
+            check_values(f"{key}.{name}", value, packages)
+        elif not _accepts(hints.get(name, Any), value):
             raise UserError(must_be(f"{key}.{name}", hints[name], value))
 
 
@@ -137,7 +197,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
     return TypeAdapter(annotation, config=config)
 
 
-def make(node: Node, packages: Sequence[str] = (), **parts: Any) -> Any:
+def make(node: Node, packages: Sequence[str] = (), /, **parts: Any) -> Any:
     """Call the class of a node with the node's values, nested nodes first; with ``_partial_``, prepare the call.
 
     Args:
@@ -162,7 +222,10 @@ def make(node: Node, packages: Sequence[str] = (), **parts: Any) -> Any:
 
 
 def _made(value: Any, packages: Sequence[str]) -> Any:
-    return make(value, packages) if _is_node(value) else value
+    """A value with objects in place of the nodes; containers are copied."""
+    if isinstance(value, dict):
+        return make(value, packages) if _is_node(value) else {k: _made(each, packages) for k, each in value.items()}
+    return [_made(each, packages) for each in value] if isinstance(value, list) else value
 
 
 def _is_node(value: Any) -> bool:

@@ -79,10 +79,10 @@ class Component(ConfigSection):
     """the call is completed later, as an optimizer's is with the parameters"""
 
     def check(self, key: str, packages: Sequence[str]) -> None:
-        """Check the class and its values, as :func:`elmo_tasks.config.components.check`."""
-        components.check(key, self.to_json(), packages)
+        """Check the values, as :func:`elmo_tasks.config.components.check_values`."""
+        components.check_values(key, self.to_json(), packages)
 
-    def make(self, packages: Sequence[str] = (), **parts: Any) -> Any:
+    def make(self, packages: Sequence[str] = (), /, **parts: Any) -> Any:
         """The object, as :func:`elmo_tasks.config.components.make`."""
         return components.make(self.to_json(), packages, **parts)
 
@@ -393,6 +393,7 @@ class Config(ConfigSection):
         Raises:
             UserError: naming the key, what it may be, and what was found.
         """
+        components.check_classes(self.to_json(), self.packages)
         for key, component in find_components(self):
             component.check(key, self.packages)
 

@@ -61,6 +61,11 @@ def test_a_partial_call_is_completed_later(lab: Any) -> None:
     assert node(_partial_=True).make(lab)(extra=7).extra == 7
 
 
+def check(component: Component, packages: Any, section: str = "x") -> None:
+    components.check_classes({"task": {section: component.to_json()}}, packages)
+    component.check(f"task.{section}", packages)
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -75,8 +80,15 @@ def test_a_partial_call_is_completed_later(lab: Any) -> None:
         ({"part": {"_target_": "os.system"}}, r"task\.x\.part\._target_ must be a class below elmo_tasks\.data, "),
         ({"extra": [{"_target_": "os.system"}]}, r"extra\.0\._target_ must be a class below elmo_tasks\.data, "),
         ({"nosuch": 1}, r"unknown key 'task\.x\.nosuch'; expected one of part, extra"),
-        ({"_args_": [1]}, r"unknown key 'task\.x\._args_'"),
-        ({"_recursive_": False}, r"unknown key 'task\.x\._recursive_'"),
+        ({"_args_": [1]}, r"unknown key 'task\.x\._args_'; of Hydra's own keys only _target_ and _partial_ are read"),
+        ({"extra": [{"_recursive_": False}]}, r"unknown key 'task\.x\.extra\.0\._recursive_'; of Hydra's own keys"),
+        ({"_partial_": True}, r"task\.x\._partial_ must be true for task\.optimizer and stands nowhere else"),
+        (
+            {"part": {"_target_": "elmo_tasks.data.ner.NerReader"}},
+            r"not a class for this place; expected no class there",
+        ),
+        ({"_target_": "component_lab:Whole"}, r"_target_ must be a class below"),
+        ({"_target_": "torch.optim.Adam.mro"}, r"not a class of this package"),
         ({"_target_": "component_lab.function"}, r"task\.x\._target_=component_lab\.function: not a class of this"),
         ({"_target_": "component_lab.nosuch"}, r"there is no such class"),
         ({"_target_": "component_lab.Whole.__init__.__globals__"}, r"not a class of this package"),
@@ -84,7 +96,7 @@ def test_a_partial_call_is_completed_later(lab: Any) -> None:
 )
 def test_what_is_wrong_is_named_with_its_key(lab: Any, values: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        node(**values).check("task.x", lab)
+        check(node(**values), lab)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +106,21 @@ def test_what_is_wrong_is_named_with_its_key(lab: Any, values: dict[str, Any], s
 def test_an_error_of_the_constructor_is_one_sentence(lab: Any, extra: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         node(extra=extra).make(lab)
+
+
+def test_a_class_of_this_package_stands_where_one_of_its_kind_is_meant() -> None:
+    reader = Component.model_validate({"_target_": "elmo_tasks.data.ner.NerReader"})
+    check(reader, (), "reader")
+    with pytest.raises(UserError, match=r"^task\.model\._target_=.*: not a class for this place; expected one with"):
+        check(reader, (), "model")
+
+
+def test_sections_that_are_nested_too_deeply() -> None:
+    tree: Any = {}
+    for _ in range(900):
+        tree = {"deep": tree}
+    with pytest.raises(UserError, match=r"^deep: sections that are nested too deeply$"):
+        components.check_targets(tree, ())
 
 
 def test_what_is_not_trusted_is_not_even_imported(lab: Any) -> None:

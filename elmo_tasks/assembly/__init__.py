@@ -16,7 +16,7 @@ from elmo_tasks.assembly.trainer import (
     build_trainer,
     check_machine,
 )
-from elmo_tasks.configuration.instances import make
+from elmo_tasks.config.components import make
 
 __all__ = [
     "build_bilm",

@@ -11,13 +11,13 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 
-from elmo_tasks.configuration.instances import make
+from elmo_tasks.config.components import make
+from elmo_tasks.config.identity import setting_key
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
-from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.curves import Curves
@@ -59,8 +59,8 @@ def build_lm_module(cfg: dict[str, Any], model: LanguageModel) -> LanguageModelM
 
 def _module_parts(cfg: dict[str, Any]) -> dict[str, Any]:
     return {
-        "metric": make(cfg["task"]["metric"]),
-        "optimizer": make(cfg["task"]["optimizer"]),
+        "metric": make(cfg["task"]["metric"], cfg["packages"]),
+        "optimizer": make(cfg["task"]["optimizer"], cfg["packages"]),
         "schedule": cfg["task"]["training"]["schedule"],
         "max_steps": cfg["trainer"]["max_steps"],
     }

@@ -24,11 +24,13 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
 from elmo_tasks.config.components import check_targets
+from elmo_tasks.config.resolvers import SHARDS, register
 from elmo_tasks.config.schema import ANOTHER_VERSION, Config, FilesConfig, SourceConfig
 from elmo_tasks.config.words import fields_of, first_problem, must_be, unknown_key
-from elmo_tasks.configuration.resolvers import SHARDS, register
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.places import CONF
+
+register()
 
 TASKS = CONF / "task"
 

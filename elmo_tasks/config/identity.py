@@ -18,12 +18,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from elmo_tasks.config.schema import NO_EFFECT, Config, ConfigSection
-
-if TYPE_CHECKING:
-    from elmo_tasks.rows.parts import BilmRecord
 
 Json = dict[str, Any]
 Kind = Literal["supervised", "language_model", "sense_probe", "ensemble"]
@@ -43,14 +40,14 @@ class RunDigests:
     Attributes:
         data: of the training and development data.
         test: of the test data, which are no part of the run's name: the same run can score several test sets.
-        bilm: the biLM, or the encoder in its place; None where none takes part.
+        bilm: the record of the biLM, or of the encoder in its place; None where none takes part.
         words: of a file of word vectors; None where none is read.
         initial: of what a biLM's training starts from, if not from random weights.
     """
 
     data: str
     test: str | None = None
-    bilm: BilmRecord | None = None
+    bilm: Any = None
     words: str | None = None
     initial: str | None = None
 

@@ -156,7 +156,7 @@ class Predictor:
         for number, item in enumerate(items, start=1):
             self._check_length(item, f"{path}: item {number}")
         self._add_words(items)
-        metric: Metric = make(self.run.config["task"]["metric"])
+        metric: Metric = make(self.run.config["task"]["metric"], self.run.config["packages"])
         metric.reset()
         for _, batch, predictions in self._batches(items):
             metric.update(predictions, batch.gold)

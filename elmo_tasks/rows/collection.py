@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from elmo_tasks.config.identity import setting_key
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.io import AnyRow, read_row
 from elmo_tasks.rows.schema import FailedRow, Row
-from elmo_tasks.rows.settings import setting_key
 
 _SHOWN = 5  # files that are named one by one
 
@@ -40,7 +40,7 @@ class Rows:
 
     @cached_property
     def by_setting(self) -> dict[str, list[Row]]:
-        """The finished rows by :func:`elmo_tasks.rows.settings.setting_key`."""
+        """The finished rows by :func:`elmo_tasks.config.identity.setting_key`."""
         found: dict[str, list[Row]] = defaultdict(list)
         for row in self.finished:
             found[setting_key(row.config, row.kind)].append(row)

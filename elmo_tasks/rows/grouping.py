@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from elmo_tasks.config.identity import own_words, relevant, setting_key
 from elmo_tasks.rows.collection import moment
 from elmo_tasks.rows.fields import Place, Split
 from elmo_tasks.rows.parts import Mix
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat, own_words, score_relevant, setting_key
+from elmo_tasks.rows.settings import flat
 
 SEEDS_THAT_MAY_RISE = 1 / 5
 """The share of seeds that may not have converged: one of five."""
@@ -73,7 +74,7 @@ class Group:
     @cached_property
     def setting(self) -> dict[str, Any]:
         """What of the configuration can change a score, by dotted key."""
-        return flat(score_relevant(self.first.config, self.first.kind))
+        return flat(relevant(self.first.config, self.first.kind))
 
     @property
     def placement(self) -> str:

@@ -30,7 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.configuration.identity import RunInputs
+from elmo_tasks.config.identity import RunDigests
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import remove_temporary, sha256, write_json
@@ -190,7 +190,7 @@ def ended_by_epochs(row: Row) -> bool:
     return row.kind == "supervised" and ended == "max_epochs" and epochs_stand_alone(row.config)
 
 
-def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunInputs, fitted: FittedData) -> None:
+def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunDigests, fitted: FittedData) -> None:
     """Write what a prediction needs beside the weights; :func:`elmo_tasks.runs.saved.read_model` reads it."""
     remedy = "set paths.outputs to another folder"
     weights = sha256(folder / WEIGHTS)

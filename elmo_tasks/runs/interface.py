@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-from elmo_tasks.configuration.identity import RunInputs
+from elmo_tasks.config.identity import RunDigests
 from elmo_tasks.planning.plan import DoneSoFar, Plan
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
@@ -25,7 +25,7 @@ class Run(Protocol):
     """
 
     kind: Kind
-    inputs: RunInputs
+    inputs: RunDigests
     run_id: str
     slug: str
     seed: int | None

@@ -14,8 +14,8 @@ from elmo_tasks.assembly import (
     check_optimizer,
 )
 from elmo_tasks.assembly.encoder import bilm_options
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
-from elmo_tasks.configuration.resolvers import SHARDS
+from elmo_tasks.config.identity import RunDigests, run_id, slug
+from elmo_tasks.config.resolvers import SHARDS
 from elmo_tasks.data.windows import PADDED_CHARACTERS
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
@@ -74,9 +74,9 @@ class LanguageModelRun:
         self.n_epochs = required_epochs(cfg)
         self.initial = build_initial_weights(cfg)
         self.data = build_lm_data(cfg, self.initial)
-        self.inputs = RunInputs(self.data.digest, initial=self._describe_initial())
-        self.run_id = identify(cfg, self.inputs)
-        self.slug = slug(cfg)
+        self.inputs = RunDigests(self.data.digest, initial=None if self.initial is None else self.initial.digest)
+        self.run_id = run_id(cfg, self.kind, self.inputs)
+        self.slug = slug(cfg, self.kind)
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by the held-out text, score, write the biLM."""
@@ -165,7 +165,7 @@ class LanguageModelRun:
             positions={"train": self.data.n_positions, "dev": self.data.n_heldout},
             vocabulary=len(self.data.vocabulary),
             unknown=round(self.data.unknown, 4),
-            initial=self.inputs.initial,
+            initial=self._describe_initial(),
             before=self._before(done),
             exported=exported,
         )

@@ -16,8 +16,7 @@ import torch
 from omegaconf import DictConfig
 
 from elmo_tasks.assembly import check_machine
-from elmo_tasks.configuration.instances import check_nodes
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.lock import owned
 from elmo_tasks.processor import use_exact_products
@@ -52,8 +51,9 @@ def make_row(config: DictConfig) -> Row | None:
     Raises:
         UserError: for errors that the user can fix.
     """
-    cfg = validate(config)
-    check_nodes(cfg, cfg["packages"])
+    checked = validate(config)
+    checked.check_components()
+    cfg = checked.to_json()
     prepare_process(cfg)
     this_run = build_run(cfg)
     if this_run.rank == 0 and (note := budget_note(cfg["trainer"])):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from elmo_tasks.assembly import build_bilm, build_elmo, build_model, choose_device, make, read_weights
-from elmo_tasks.configuration.sections import WordsSection
-from elmo_tasks.configuration.validate import check_stored
+from elmo_tasks.config.compose import load
+from elmo_tasks.config.schema import WordsConfig
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.encoders.base import Encoder
@@ -114,14 +114,16 @@ def read_model(folder: Path, moved: Moved = NOT_MOVED, packages: Sequence[str] =
     task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     words = check_object(config["words"], f"{folder / CONFIG}: words", _WORDS)
-    if unknown := words.keys() - {field.name for field in fields(WordsSection)}:
+    if unknown := words.keys() - set(WordsConfig.model_fields):
         raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is not a setting of word vectors")
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
     _move(config, moved, about["run_id"])
+    checked = load(config, str(folder / CONFIG), packages)
+    config = checked.to_json()
     try:
-        check_stored(config, packages)
+        checked.check_components()
         return _build(folder, about, config)
     except UserError as error:
         raise error if str(folder) in str(error) else UserError(f"{folder / CONFIG}: {error}") from error
@@ -146,8 +148,8 @@ def _move(config: dict[str, Any], moved: Moved, run_id: str) -> None:
 def _build(folder: Path, about: dict[str, Any], config: dict[str, Any]) -> SavedRun:
     encoder = build_bilm(config)
     _check_encoder(folder, about["bilm"] or {}, config, encoder)
-    fitted = read_fitted(make(config["task"]["reader"]), folder / FITTED)
-    make(config["task"]["metric"])
+    fitted = read_fitted(make(config["task"]["reader"], config["packages"]), folder / FITTED)
+    make(config["task"]["metric"], config["packages"])
     with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the file
         check_shapes(build_model(config, fitted, build_elmo(config, encoder)), folder / WEIGHTS)
     model = build_model(config, fitted, build_elmo(config, encoder))

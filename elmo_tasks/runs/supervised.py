@@ -19,7 +19,7 @@ from elmo_tasks.assembly import (
     choose_device,
     read_weights,
 )
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.config.identity import RunDigests, run_id, slug
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.files import sha256
@@ -54,9 +54,9 @@ class SupervisedRun:
         self.processes = share_items(cfg, documents=self.data.reader.documents)
         self.rank = self.processes.rank
         bilm, words = describe_bilm(cfg, self.encoder), words_digest(cfg)
-        self.inputs = RunInputs(self.data.digest, self.data.test_digest, bilm, words)
-        self.run_id = identify(cfg, self.inputs)
-        self.slug = slug(cfg)
+        self.inputs = RunDigests(self.data.digest, self.data.test_digest, bilm, words)
+        self.run_id = run_id(cfg, self.kind, self.inputs)
+        self.slug = slug(cfg, self.kind)
 
     def plan(self, done: DoneSoFar) -> Plan:
         """What the run will take; see :func:`elmo_tasks.planning.plan.make_plan`."""
@@ -67,7 +67,7 @@ class SupervisedRun:
         if self.processes.n == 1 and epochs_stand_alone(self.cfg):
             for n_epochs in range(self.n_epochs - 1, 0, -1):
                 trainer = {**self.cfg["trainer"], "max_epochs": n_epochs}
-                yield identify({**self.cfg, "trainer": trainer}, self.inputs), n_epochs
+                yield run_id({**self.cfg, "trainer": trainer}, self.kind, self.inputs), n_epochs
 
     def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
@@ -144,7 +144,7 @@ class SupervisedRun:
         )
 
 
-def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunInputs, *, with_test: bool) -> parts.Data:
+def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunDigests, *, with_test: bool) -> parts.Data:
     """What was read, as a row has it."""
     counts = data.counts()
     return parts.Data(

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from elmo_tasks.config.identity import own_words
 from elmo_tasks.files import digest_files
 from elmo_tasks.places import SAMPLE
-from elmo_tasks.rows.settings import own_words
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.settings import NO_ROOT, Setting
 
@@ -24,8 +24,9 @@ def digest_data(setting: Setting) -> tuple[str | None, str | None]:
     if root in (None, NO_ROOT):
         return None, None
     if setting.kind != "supervised":
-        return _digest_text(json.dumps({name: setting.config[name] for name in ("task", "data", "seed")}))
-    return _digest_data(root, json.dumps(task["files"]), json.dumps(task["reader"]))
+        return _digest_text(json.dumps({name: setting.config[name] for name in ("task", "data", "seed", "packages")}))
+    parts = (task["files"], task["reader"], setting.config["packages"])
+    return _digest_data(root, *map(json.dumps, parts))
 
 
 def digest_words(setting: Setting) -> str | None:
@@ -72,12 +73,12 @@ def _digest_file(path: str) -> str:
 
 
 @functools.cache
-def _digest_data(root: str, files: str, reader: str) -> tuple[str, str | None]:
-    from elmo_tasks.configuration.instances import make
+def _digest_data(root: str, files: str, reader: str, packages: str) -> tuple[str, str | None]:
+    from elmo_tasks.config.components import make
     from elmo_tasks.data.source import Files
 
     folder = str(SAMPLE) if root == "bundled" else root
-    found = Files(folder, json.loads(files), make(json.loads(reader)))
+    found = Files(folder, json.loads(files), make(json.loads(reader), json.loads(packages)))
     return found.digest, found.test_digest
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
+from elmo_tasks.config.identity import own_words
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import Rows, moment
 from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.grouping import data_digests, inputs
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import own_words
 from elmo_tasks.tables.cells import Cell
 from elmo_tasks.tables.digests import digest_bilm, digest_data, digest_words
 from elmo_tasks.tables.paper import Value

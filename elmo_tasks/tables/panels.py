@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from elmo_tasks.config.identity import short_digest
 from elmo_tasks.render.series import Curve, Panel, Point, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.grouping import Group, inputs, words_read
 from elmo_tasks.rows.grouping import groups as find_groups
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import differing, short_digest
+from elmo_tasks.rows.settings import differing
 
 ELMO = ("elmo.", "bilm.")
 Curves = Callable[[list[Group]], list[Point]]

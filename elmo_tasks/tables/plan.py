@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_tasks.configuration.identity import slug
+from elmo_tasks.config.identity import slug
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.cells import Cell
@@ -40,7 +40,9 @@ class Job:
         kind = "e" if self.ensemble else "s"
         config = self.setting.config
         seeds = "-".join(map(str, self.seeds))
-        return f"{config['task']['name']}-{slug(config)}-{kind}{seeds}-setting-{self.setting.run_key}"
+        return (
+            f"{config['task']['name']}-{slug(config, self.setting.kind)}-{kind}{seeds}-setting-{self.setting.run_key}"
+        )
 
     def arguments(self, extra: tuple[str, ...] = (), launcher: tuple[str, ...] = ()) -> list[str]:
         """The arguments of ``run.py``, with further overrides that change no score, and those of a Hydra launcher."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from elmo_tasks.config.compose import search_path
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options, asks_for_files
 from elmo_tasks.tables.declared_keys import key_of_override
 from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import check_launcher, override, search_path, setting
+from elmo_tasks.tables.settings import check_launcher, override, setting
 
 COMMITTED = EXPERIMENTS / "rows"
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from elmo_tasks.configuration.hydra_errors import hydra_sentence
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import compose, hydra_sentence, quote
+from elmo_tasks.config.identity import relevant, setting_key, short_digest
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.grouping import Group
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import differing, flat, score_relevant, setting_key, short_digest
+from elmo_tasks.rows.settings import differing, flat
 
 NO_ROOT = "DIR"
 """Placeholder for a missing ``data.root``: rows can be found without it, but nothing can be run."""
@@ -33,7 +32,7 @@ class Setting:
         overrides: of the command line that makes it.
         config: composed and checked.
         kind: of its runs.
-        key: as :func:`elmo_tasks.rows.settings.setting_key` gives it for their rows.
+        key: as :func:`elmo_tasks.config.identity.setting_key` gives it for their rows.
     """
 
     overrides: tuple[str, ...]
@@ -71,12 +70,8 @@ def setting(overrides: tuple[str, ...]) -> Setting:
     with_root = overrides
     if "data=local" in overrides and not any(text.startswith("data.root=") for text in overrides):
         with_root = (*overrides, f"data.root={NO_ROOT}")
-    try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = validate(compose("config", list(with_root)))
-    except HydraException as error:
-        raise UserError(f"{' '.join(overrides)}: {hydra_sentence(error)}") from error
-    kind: Kind = config["task"]["kind"]
+    checked = compose(with_root)
+    config, kind = checked.to_json(), checked.task.kind
     return Setting(with_root, config, kind, setting_key(config, kind))
 
 
@@ -87,18 +82,7 @@ def override(key: str, value: str) -> str:
             return f"{key}={value}"
     except HydraException:
         pass
-    return f"{key}={_quoted(value)}"
-
-
-def search_path(folder: Path) -> str:
-    """The override that adds a folder of configurations to that of the project."""
-    place = f"file://{folder.absolute()}"
-    return f"hydra.searchpath=[{place if re.fullmatch('[a-z0-9/:._-]+', place, re.IGNORECASE) else _quoted(place)}]"
-
-
-def _quoted(value: str) -> str:
-    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
-    return f"'{escaped}'"
+    return f"{key}={quote(value)}"
 
 
 def check_launcher(overrides: tuple[str, ...]) -> None:
@@ -109,7 +93,7 @@ def check_launcher(overrides: tuple[str, ...]) -> None:
     """
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            compose("config", list(overrides), return_hydra_config=True)
+            hydra_compose("config", list(overrides), return_hydra_config=True)
     except HydraException as error:
         hint = "; the others come with the extras sweep and slurm" if "hydra/launcher" in str(error) else ""
         raise UserError(f"{hydra_sentence(error)}{hint}") from error
@@ -125,7 +109,7 @@ def defaults(row: Row) -> dict[str, Any]:
     With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
     """
     usual = _usual(row, f"bilm={row.config.get('bilm', {}).get('name')}") or _usual(row)
-    return flat(score_relevant(row.config, row.kind) if usual is None else score_relevant(usual.config, usual.kind))
+    return flat(relevant(row.config, row.kind) if usual is None else relevant(usual.config, usual.kind))
 
 
 def distance(group: Group) -> int:

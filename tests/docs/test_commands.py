@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 
 from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.cli.run import run_composed
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.places import CONF
 
@@ -84,7 +84,7 @@ def test_a_run_composes_to_a_valid_configuration(command: Command) -> None:
     if "experiment=optuna" in overrides:
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        words = validate(compose("config", overrides))["words"]
+        words = validate(compose("config", overrides)).to_json()["words"]
     if words["path"] is None:
         WordVectors(**words)  # at scale=paper their size is checked
 

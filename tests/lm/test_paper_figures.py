@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 
 REPO = Path(__file__).parents[2]
 
 
 def compose_task(*overrides: str) -> dict[str, Any]:
     with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
-        task: dict[str, Any] = validate(compose("config", ["task=lm", "data=local", "data.root=DIR", *overrides]))[
-            "task"
-        ]
+        task: dict[str, Any] = validate(
+            compose("config", ["task=lm", "data=local", "data.root=DIR", *overrides])
+        ).to_json()["task"]
     return task
 
 

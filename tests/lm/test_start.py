@@ -186,7 +186,7 @@ def test_a_bundled_bilm_from_a_wheel_has_no_softmax_and_is_a_start_too(tmp_path,
 def repo_options():
     from omegaconf import OmegaConf
 
-    from elmo_tasks.configuration.validate import TASKS
+    from elmo_tasks.config.compose import TASKS
 
     raw = OmegaConf.to_container(OmegaConf.load(TASKS.parent / "bilm" / "mini.yaml").options)
     return BiLMOptions.from_json(json.loads(json.dumps(raw)))

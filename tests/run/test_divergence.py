@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from elmo_tasks.assembly.trainer import build_trainer
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.runs import run as train
@@ -93,5 +93,5 @@ def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
 
 
 def test_gradients_are_clipped_to_the_norm_of_the_configuration(composed: Any) -> None:
-    cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25"))
+    cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25")).to_json()
     assert build_trainer(cfg, Budget(1, None), False, []).gradient_clip_val == 0.25

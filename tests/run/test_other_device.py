@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from elmo_tasks.assembly import build_language_model, build_lm_data
 from elmo_tasks.assembly.encoder import load_encoder
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.encoders.hf import HuggingFace
 from elmo_tasks.errors import UserError
@@ -75,7 +75,7 @@ def test_a_bilm(tiny_bilm, state):
 
 
 def test_the_training_of_a_bilm(composed):
-    cfg = validate(composed("task=lm", "data=sample", "task.data.batch_size=4"))
+    cfg = validate(composed("task=lm", "data=sample", "task.data.batch_size=4")).to_json()
     data = build_lm_data(cfg, None)
     data.read()
     model = build_language_model(cfg, data, None)
@@ -109,7 +109,7 @@ def test_other_encoders(kind, cove_files, hf_folder):
 
 
 def test_products_of_8_bits_are_for_a_cpu(composed):
-    bilm = validate(composed("task=ner", "bilm.precision=int8"))["bilm"]
+    bilm = validate(composed("task=ner", "bilm.precision=int8")).to_json()["bilm"]
     assert load_encoder(bilm, "cpu").precision == "int8"
     with pytest.raises(UserError, match=r"^bilm\.precision=int8 is for a CPU, and the biLM would run on cuda"):
         load_encoder(bilm, "cuda")

@@ -3,12 +3,11 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.configuration.identity import RunInputs, identify
+from elmo_tasks.config.identity import RunDigests, run_id, setting_key
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.rows.grouping import groups
 from elmo_tasks.rows.io import read_row
-from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.tables.settings import other_keys, override, setting
 
 REPO = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ def test_every_row_of_the_repository_can_be_read() -> None:
 
 
 def name(*overrides: str) -> str:
-    return identify(setting(overrides).config, RunInputs("d"))
+    return run_id(setting(overrides).config, setting(overrides).kind, RunDigests("d"))
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def by_processor(values: DictConfig, *, _root_: DictConfig) -> Any:
 
 
 def register() -> None:
-    """Make them known. Hydra's joblib launcher forgets all resolvers before each job of a process."""
+    """Register the resolvers with OmegaConf; Hydra's joblib launcher forgets them before each job of a process."""
     OmegaConf.register_new_resolver("by_scale", by_scale, replace=True)
     OmegaConf.register_new_resolver("by_text", by_text, replace=True)
     OmegaConf.register_new_resolver("by_processor", by_processor, replace=True)

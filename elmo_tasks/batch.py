@@ -90,9 +90,9 @@ def mask_of(lengths: Tensor, n: int) -> Tensor:
 
 
 def pad_layers(layers: Sequence[Tensor]) -> Tensor:
-    """The layers of B sentences, each ``[L, T, D]`` with its own T, as one tensor ``[B, L, T, D]``, zero on padding."""
+    """The layers of B sentences (B > 0), each ``[L, T, D]`` with its own T: ``[B, L, T, D]``, zero on padding."""
     n_layers, _, dim = layers[0].shape
     padded = layers[0].new_zeros(len(layers), n_layers, max(x.shape[1] for x in layers), dim)
-    for row, x in zip(padded, layers, strict=True):
-        row[:, : x.shape[1]] = x
+    for row, x in enumerate(layers):
+        padded[row, :, : x.shape[1]] = x
     return padded

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from elmo_tasks import interrupts
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, out_of_memory
 
 Command = Callable[[list[str]], int | None]
 """Takes the arguments and returns the exit status; None is 0."""
@@ -32,8 +32,10 @@ def run_command(command: Command, arguments: Sequence[str] | None = None) -> Non
         return
     except UserError as error:
         fail(error)
-    except OSError as error:
-        if error.filename is None:  # about no file that could be named: a mistake of the program
+    except (MemoryError, OSError, RuntimeError) as error:
+        if (sentence := out_of_memory(error, "or give it less at a time")) is not None:
+            fail(sentence)
+        if not isinstance(error, OSError) or error.filename is None:  # no file could be named: a mistake of the program
             raise
         fail(UserError(f"{error.filename}: {error.strerror}"))
     if status:

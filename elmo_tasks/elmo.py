@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TypedDict, cast
+from typing import Protocol, TypedDict, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_tasks.batch import Text
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.dropout import Dropout
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 GAMMAS = ("learned", "one")
 _LAYER_NORM_EPSILON = 1e-12
+
+
+class WithLayers(Protocol):
+    """What :class:`Elmo` reads: a :class:`elmo_tasks.batch.Text`, or what :func:`elmo_tasks.embed` gives."""
+
+    mask: Tensor
+
+    @property
+    def layers(self) -> Tensor | None:
+        """Float ``[B, L, T, D]``, zero on padding."""
 
 
 class MixWeights(TypedDict):
@@ -36,12 +45,16 @@ class ScalarMix(nn.Module):
         layer_norm: first normalise each layer by one mean and one variance over all tokens and dimensions of the
             batch, as bilm-tf does. It is not a per-token layer norm: with it, a text's mix depends on its batch.
 
+    Layers may be of fewer bits than the mix: they are mixed in its number format.
+
     Raises:
-        UserError: for another mix or gamma.
+        UserError: for another mix or gamma, or without a layer.
     """
 
     def __init__(self, *, n_layers: int, mix: str = "scalar", gamma: str = "learned", layer_norm: bool = False) -> None:
         super().__init__()
+        if not isinstance(n_layers, int) or n_layers < 1:
+            raise UserError(f"n_layers must be a whole number of at least 1, found {n_layers!r}")
         self.n_layers, self.mix, self.layer_norm = n_layers, mix, layer_norm
         self.layer = self._chosen_layer()
         if gamma not in GAMMAS:
@@ -63,12 +76,12 @@ class ScalarMix(nn.Module):
             )
         return names.index(self.mix)
 
-    def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, layers: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the layers.
 
         Args:
             layers: float ``[B, L, T, D]``, zero on padding.
-            mask: bool ``[B, T]``.
+            mask: bool ``[B, T]``; only ``layer_norm`` needs it.
 
         Returns:
             float ``[B, T, D]``, zero on padding.
@@ -76,18 +89,22 @@ class ScalarMix(nn.Module):
         Raises:
             UserError: for another number of layers, or a mask of another shape.
         """
-        b, n_layers, t, _ = layers.shape
-        if n_layers != self.n_layers:
-            raise UserError(f"expected layers [B, L, T, D] with L = {self.n_layers}, found L = {n_layers}")
-        if mask.shape != (b, t):
-            raise UserError(f"expected a mask [B, T] of shape {[b, t]}, as the layers, found {list(mask.shape)}")
+        if layers.dim() != 4 or layers.shape[1] != self.n_layers:
+            found = f"L = {layers.shape[1]}" if layers.dim() == 4 else f"shape {list(layers.shape)}"
+            raise UserError(f"expected layers [B, L, T, D] with L = {self.n_layers}, found {found}")
+        shape = [layers.shape[0], layers.shape[2]]
+        if mask is not None and list(mask.shape) != shape:
+            raise UserError(f"expected a mask [B, T] of shape {shape}, as the layers, found {list(mask.shape)}")
+        layers = layers.to(torch.promote_types(layers.dtype, self.gamma.dtype))
         if self.layer is not None:
             layers = layers[:, self.layer : self.layer + 1]
         if self.layer_norm:
+            if mask is None:
+                raise UserError("layer_norm needs the mask [B, T]: padding must not count in the means")
             layers = _normalise(layers, mask)
         if self.w is None:
             return self.gamma * layers[:, 0]
-        return self.gamma * torch.einsum("l,bltd->btd", F.softmax(self.w, dim=0), layers)
+        return self.gamma * torch.einsum("l,bltd->btd", F.softmax(self.w, dim=0).to(layers.dtype), layers)
 
     def penalty(self) -> Tensor:
         """Sum of the squared scalars w, float ``[]``; neither softmax nor gamma is penalised. 0 for a single layer."""
@@ -103,13 +120,17 @@ class ScalarMix(nn.Module):
 
 
 def _normalise(layers: Tensor, mask: Tensor) -> Tensor:
-    """Normalise each layer to mean 0 and variance 1 over the tokens of the batch; zero on padding."""
-    valid = mask[:, None, :, None].to(layers.dtype)
-    n = valid.sum() * layers.shape[3]
-    mean = (layers * valid).sum(dim=(0, 2, 3), keepdim=True) / n
-    centred = (layers - mean) * valid
+    """Normalise each layer to mean 0 and variance 1 over the tokens of the batch; zero on padding.
+
+    Sums are of 32 bits or more: in float16 they would overflow.
+    """
+    x = layers.to(torch.promote_types(layers.dtype, torch.float32))
+    valid = mask[:, None, :, None].to(x.dtype)
+    n = (valid.sum() * x.shape[3]).clamp(min=1)
+    mean = (x * valid).sum(dim=(0, 2, 3), keepdim=True) / n
+    centred = (x - mean) * valid
     variance = centred.square().sum(dim=(0, 2, 3), keepdim=True) / n
-    return centred / (variance + _LAYER_NORM_EPSILON).sqrt()
+    return (centred / (variance + _LAYER_NORM_EPSILON).sqrt()).to(layers.dtype)
 
 
 class Elmo(nn.Module):
@@ -129,7 +150,8 @@ class Elmo(nn.Module):
         layer_norm: see :class:`ScalarMix`.
 
     Raises:
-        UserError: for another placement, mix or gamma, or a dropout rate outside of [0, 1).
+        UserError: for another placement, mix or gamma, or a dropout rate outside of [0, 1); in use, for a text without
+            layers, or with layers of other sizes.
     """
 
     def __init__(
@@ -148,29 +170,36 @@ class Elmo(nn.Module):
         if placement not in PLACES:
             raise UserError(f"elmo.placement={placement}: expected one of {', '.join(PLACES)}")
         places = PLACES[placement]
-        self.lambda_ = lambda_
+        self.lambda_, self.dim = lambda_, dim
         self.input_dim = dim if "input" in places else 0
         self.output_dim = dim if "output" in places else 0
         mixes = {place: ScalarMix(n_layers=n_layers, mix=mix, gamma=gamma, layer_norm=layer_norm) for place in places}
         self.mixes = cast("dict[str, ScalarMix]", nn.ModuleDict(mixes))  # mypy knows its values as modules only
         self.dropout = Dropout(dropout)
 
-    def at_input(self, x: Tensor, text: Text) -> Tensor:
+    def at_input(self, x: Tensor, text: WithLayers) -> Tensor:
         """``[B, T, E]`` to ``[B, T, E + input_dim]``: before the biRNN."""
         return self._concatenate(x, text, "input")
 
-    def at_output(self, h: Tensor, text: Text) -> Tensor:
+    def at_output(self, h: Tensor, text: WithLayers) -> Tensor:
         """``[B, T, H]`` to ``[B, T, H + output_dim]``: after the biRNN."""
         return self._concatenate(h, text, "output")
 
-    def output_vector(self, text: Text) -> Tensor:
+    def output_vector(self, text: WithLayers) -> Tensor:
         """``[B, T, output_dim]``: what :meth:`at_output` appends, where the biRNN's rows are not those of the text."""
         return self.at_output(torch.empty(*text.mask.shape, 0, device=text.mask.device), text)
 
-    def _concatenate(self, x: Tensor, text: Text, place: str) -> Tensor:
+    def _concatenate(self, x: Tensor, text: WithLayers, place: str) -> Tensor:
         if place not in self.mixes:
             return x
-        assert text.layers is not None, "the batch carries no biLM layers"
+        if text.layers is None:
+            raise UserError(f"ELMo at the {place} needs the layers of a biLM, and this text has none; embed gives them")
+        if text.layers.shape[-1] != self.dim:
+            raise UserError(f"expected layers [B, L, T, D] with D = {self.dim}, found D = {text.layers.shape[-1]}")
+        if x.shape[:2] != text.mask.shape:
+            raise UserError(
+                f"expected vectors [B, T, ...] of shape {[*text.mask.shape, '...']}, as the mask, found {list(x.shape)}"
+            )
         return torch.cat([x, self.dropout(self.mixes[place](text.layers, text.mask))], dim=2)
 
     def penalty(self) -> Tensor | float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from elmo_tasks.batch import mask_of, pad_layers
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.encoders.base import Encoder, check_sentences
-from elmo_tasks.errors import UserError
+from elmo_tasks.encoders.base import Encoder, as_sentences
+from elmo_tasks.errors import UserError, quoted
 
 
 @dataclass
@@ -28,27 +28,32 @@ class Embedded:
     mask: Tensor
 
 
-def embed(sentences: Sequence[Sequence[str]], encoder: Encoder | str | Path = "mini") -> Embedded:
+def embed(sentences: Iterable[Iterable[str]], encoder: Encoder | str | Path = "mini") -> Embedded:
     """All layers of some sentences; a sentence's layers depend on its tokens alone.
 
     Args:
-        sentences: one or more lists of tokens.
+        sentences: one or more lists of tokens, in a list, an array, a Series or any other iterable.
         encoder: an encoder, such as ``BiLM.load("mini")``; or the argument of :meth:`BiLM.load`, read in each call.
 
     Raises:
         UserError: if there is no sentence, if one is not a list of tokens, is empty or has an empty token, and as
             :meth:`BiLM.load`.
     """
-    check_sentences(sentences)
-    if not sentences:
+    found = as_sentences(sentences)
+    if not found:
         raise UserError("embed: expected one sentence or more, found none")
-    for number, sentence in enumerate(sentences, start=1):
+    for number, sentence in enumerate(found, start=1):
         if len(sentence) == 0:
-            raise UserError(f"embed: sentence {number} has no token")
+            raise UserError(
+                f"embed: sentence {number} has no token; leave it out, or call the encoder's layers(sentences), which "
+                "gives an empty tensor for it"
+            )
         if "" in sentence:
-            raise UserError(f"embed: sentence {number} has an empty token")
+            raise UserError(f"embed: sentence {number} has an empty token; leave it out or write a token there")
     if isinstance(encoder, (str, Path)):
         encoder = BiLM.load(encoder)
-    padded = pad_layers(encoder.layers(sentences))
-    lengths = torch.tensor([len(sentence) for sentence in sentences], device=padded.device)
+    if not hasattr(encoder, "layers"):
+        raise UserError(f"embed: expected an encoder, or the name or folder of a biLM, found {quoted(encoder)}")
+    padded = pad_layers(encoder.layers(found))
+    lengths = torch.tensor([len(sentence) for sentence in found], device=padded.device)
     return Embedded(padded, mask_of(lengths, padded.shape[2]))

@@ -26,6 +26,26 @@ class UserError(Exception):
         super().__init__(sentence(text))
 
 
+_NO_MEMORY = (
+    *("could not create a primitive", "could not create a memory", "can't allocate memory", "out of memory"),
+    *("cannot allocate memory", "not enough memory", "bad_alloc"),
+)
+"""What PyTorch and oneDNN say, in small letters."""
+
+
+def out_of_memory(error: BaseException, remedy: str) -> UserError | None:
+    """The sentence for an error that says that there is no memory left; None for any other."""
+    if not isinstance(error, (MemoryError, RuntimeError, OSError)):
+        return None
+    reason = str(error).strip()
+    if isinstance(error, MemoryError) or any(text in reason.lower() for text in _NO_MEMORY):
+        limit = "of the job (#SBATCH --mem) or shell (ulimit -v)"
+        return UserError(
+            f"no memory is left ({shortened(reason or 'MemoryError', 60)}): raise the limit {limit}; {remedy}"
+        )
+    return None
+
+
 def sentence(text: str) -> str:
     """A text on one line, of at most :data:`MAX_SENTENCE` characters.
 

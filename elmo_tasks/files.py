@@ -212,13 +212,23 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def remove_stale(path: Path) -> None:
-    """Remove temporary files and folders of ``path`` that nobody has written to for a day."""
-    before = time.time() - STALE
+def remove_stale(path: Path, seconds: float = STALE) -> None:
+    """Remove temporary files and folders of ``path`` that nobody has written to for so long.
+
+    The owner of a lock on ``path`` gives 0 seconds: whoever wrote them was killed.
+    """
+    before = time.time() - seconds
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(FileNotFoundError):  # another process removed it
-            if left.lstat().st_mtime < before:
+            if seconds == 0 or left.lstat().st_mtime < before:
                 remove_temporary(left)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove all temporary files and folders below a folder that nobody else writes to."""
+    for left in [*folder.rglob(".*.tmp")]:
+        with suppress(FileNotFoundError):  # it was in one that is removed
+            remove_temporary(left)
 
 
 def remove_temporary(path: Path) -> None:

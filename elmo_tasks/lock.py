@@ -62,9 +62,15 @@ def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait 
 def _open(path: Path) -> TextIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a+", encoding="utf-8")
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
+        if path.is_symlink():
+            raise UserError(f"{path}: a link, which is not written through; remove it") from error
         raise UserError(f"{path}: cannot be written ({error.strerror}); {OTHER_FOLDER}") from error
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise UserError(f"{path}: another name of a file that is elsewhere too, which is not written to; remove it")
+    return os.fdopen(descriptor, "a+", encoding="utf-8")
 
 
 def _write_owner(file: TextIO, path: Path) -> None:

@@ -78,6 +78,8 @@ Width = Annotated[int, Range(1, 100_000)]
 Depth = Annotated[int, Range(1, 1000)]
 """A number of layers."""
 Count = Annotated[int, Range(0)]
+Column = Annotated[int, Range(1, 1000)] | Annotated[int, Range(-1000, -1)]
+"""A column of a file, from 1, or from the last one, which is -1, backwards."""
 Rate = Annotated[float, Range(0, 1, below=True)]
 """A dropout rate, or the decay of an average."""
 Probability = Annotated[float, Range(0, 1)]

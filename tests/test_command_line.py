@@ -69,3 +69,18 @@ def test_one_process_of_several_speaks_of_a_signal_and_all_end_with_its_status(
         assert ended.value.code == 128 + signal.SIGTERM
         assert capsys.readouterr().err == said
         assert interrupts.received() is None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("could not create a primitive")])
+def test_no_memory_is_a_sentence_and_another_mistake_a_traceback(error: Exception) -> None:
+    def fail(_: list[str]) -> None:
+        raise error
+
+    with pytest.raises(SystemExit, match=r"^error: no memory is left \(.+\): raise the limit .*; or give it less"):
+        run_command(fail, [])
+
+    def mistake(_: list[str]) -> None:
+        raise RuntimeError("a mistake")
+
+    with pytest.raises(RuntimeError, match="a mistake"):
+        run_command(mistake, [])

@@ -4,6 +4,7 @@ import torch
 
 from elmo_tasks.batch import Text
 from elmo_tasks.elmo import Elmo, ScalarMix
+from elmo_tasks.embedding import Embedded
 from elmo_tasks.errors import UserError
 
 B, L, T, D = 3, 3, 4, 6
@@ -201,3 +202,61 @@ def test_dropout_is_applied_to_the_elmo_vector_in_training_only(text, place):
     kept = dropped[:, :, 5:] != 0
     assert 0.2 < kept[text.mask].float().mean() < 0.8
     torch.testing.assert_close(dropped[:, :, 5:][kept], 2 * whole[:, :, 5:][kept])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["scalar", "last"])
+def test_a_normalised_mix_of_16_bits_is_that_of_32_up_to_rounding(dtype, kind):
+    layers, mask = torch.randn(4, L, 60, 512) * 3 + 1, torch.ones(4, 60, dtype=torch.bool)  # 122,880 numbers a layer
+    expected = make_mix(kind, layer_norm=True)(layers, mask)
+    found = make_mix(kind, layer_norm=True).to(dtype)(layers.to(dtype), mask)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=0.03, atol=0.05)
+
+
+@pytest.mark.parametrize("layers_dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_layers_of_another_number_format_are_mixed_too(text, layers_dtype, layer_norm):
+    mix = make_mix("scalar", layer_norm)
+    found = mix(text.layers.to(layers_dtype), text.mask)
+    assert found.dtype == torch.promote_types(layers_dtype, torch.float32)
+    torch.testing.assert_close(found.float(), mix(text.layers, text.mask), rtol=0.02, atol=0.05)
+
+
+def test_a_batch_without_a_token_is_zero_and_not_nan():
+    found = make_mix("scalar", layer_norm=True)(torch.zeros(B, L, T, D), torch.zeros(B, T, dtype=torch.bool))
+    assert not found.any()
+
+
+def test_the_mask_is_needed_for_layer_norm_alone(text):
+    mix = make_mix("scalar")
+    torch.testing.assert_close(mix(text.layers), mix(text.layers, text.mask), rtol=0, atol=0)
+    with pytest.raises(UserError, match=r"^layer_norm needs the mask \[B, T\]"):
+        make_mix("scalar", layer_norm=True)(text.layers)
+
+
+@pytest.mark.parametrize("n_layers", [0, -1, 3.0])
+def test_a_mix_has_a_layer(n_layers):
+    with pytest.raises(UserError, match=rf"^n_layers must be a whole number of at least 1, found {n_layers}$"):
+        ScalarMix(n_layers=n_layers)
+
+
+def test_layers_of_one_sentence_without_a_batch_are_refused(text):
+    with pytest.raises(UserError, match=rf"with L = 3, found shape \[3, {T}, {D}\]$"):
+        make_mix("scalar")(text.layers[0])
+
+
+def test_texts_that_do_not_fit_an_elmo_are_refused(text):
+    x, elmo = torch.zeros(B, T, 5), make_elmo("both")
+    with pytest.raises(UserError, match=rf"with D = 1024, found D = {D}$"):
+        Elmo(placement="input", n_layers=L, dim=1024).at_input(x, text)
+    with pytest.raises(UserError, match=r"^expected vectors \[B, T, \.\.\.\] of shape "):
+        elmo.at_output(x[:, 1:], text)
+    text.layers = None
+    with pytest.raises(UserError, match=r"^ELMo at the output needs the layers of a biLM, and this text has none"):
+        elmo.output_vector(text)
+
+
+def test_what_embed_gives_is_a_text_for_elmo(text):
+    elmo, x = make_elmo("both").eval(), torch.randn(B, T, 5)
+    torch.testing.assert_close(elmo.at_input(x, Embedded(text.layers, text.mask)), elmo.at_input(x, text))

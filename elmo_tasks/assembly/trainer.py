@@ -20,6 +20,7 @@ from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
+from elmo_tasks.training.cluster import make_trainer
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
 from elmo_tasks.training.lm_module import LanguageModelModule
@@ -27,12 +28,16 @@ from elmo_tasks.training.module import TaskModule
 from elmo_tasks.training.processes import device_settings
 from elmo_tasks.training.state_file import TensorsAndJson
 
+_WANDB_OFFLINE = ("offline", "dryrun")
+"""What ``WANDB_MODE`` can be for offline runs."""
+
 
 def check_machine(cfg: dict[str, Any]) -> None:
     """Check that the machine can train as asked, before data are read and layers computed.
 
     Raises:
-        UserError: if a GPU is asked for and there is none, or for bfloat16 if the processor has no instructions for it.
+        UserError: if a GPU is asked for and there is none, for bfloat16 if the processor has no instructions for it, or
+            if curves are to be sent to W&B without a key.
     """
     accelerator, precision = cfg["trainer"]["accelerator"], cfg["trainer"]["precision"]
     if accelerator == "gpu" and not has_gpu():
@@ -44,6 +49,27 @@ def check_machine(cfg: dict[str, Any]) -> None:
             "trainer.precision=bf16-mixed: this processor has no bfloat16 instructions, so training would be many "
             "times slower than in float32; set trainer.precision=32-true"
         )
+    if cfg["logger"]["name"] == "wandb" and not cfg["logger"]["offline"]:
+        _check_wandb_login()
+
+
+def _check_wandb_login() -> None:
+    """Check that curves can be sent to W&B; in a terminal W&B asks for the key that is missing.
+
+    Raises:
+        UserError: if not.
+    """
+    import wandb
+
+    if os.environ.get("WANDB_MODE") in (*_WANDB_OFFLINE, "disabled"):
+        return
+    try:
+        wandb.login()
+    except wandb.errors.Error as error:
+        reason = shortened(str(error).splitlines()[0], 120)
+        raise UserError(
+            f"logger.offline=false: W&B has no key ({reason}); run `wandb login`, or set logger.offline=true"
+        ) from error
 
 
 def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = False) -> TaskModule:
@@ -94,7 +120,7 @@ def build_trainer(
         "use_distributed_sampler": False,  # the data modules share the batches themselves
     }
     try:
-        return pl.Trainer(**{**defaults, **asked, **options})
+        return make_trainer(**{**defaults, **asked, **options})
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
         settings = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
         raise UserError(f"{settings}: not possible on this machine ({shortened(str(error), 160)})") from error
@@ -123,13 +149,17 @@ def _tensorboard(folder: Path) -> Logger:
         ) from error
 
 
-def _wandb(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger:
-    from pytorch_lightning.loggers import WandbLogger
+def _wandb(cfg: dict[str, Any], folder: Path, run_id: str) -> Logger | bool:
+    """W&B's logger; none where the user has disabled W&B."""
+    from elmo_tasks.training.wandb_curves import WandbCurves  # W&B takes a second to import
 
+    mode = os.environ.get("WANDB_MODE")
+    if mode == "disabled":
+        return False
     os.environ.setdefault("WANDB_SILENT", "true")
-    return WandbLogger(
+    return WandbCurves(
         project=cfg["logger"]["project"],
-        offline=cfg["logger"]["offline"],
+        mode="offline" if cfg["logger"]["offline"] or mode in _WANDB_OFFLINE else "online",
         save_dir=str(folder),
         id=_interrupted_wandb_id(folder),
         name=run_id,

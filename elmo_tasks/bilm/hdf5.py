@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 from numpy.typing import NDArray
 
+from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import publish, remove_stale
 
@@ -20,7 +21,8 @@ from elmo_tasks.files import publish, remove_stale
 def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
     """A file that appears under its name, and replaces an older one, when it is complete.
 
-    Yields a function that writes an array under a name.
+    Yields a function that writes an array under a name. A signal waits until HDF5 has done what it was asked for: it
+    calls the methods of the file that it writes to, and does not expect that one of them is left by an exception.
 
     Raises:
         UserError: if it cannot be written; nothing of it is left then.
@@ -29,16 +31,22 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
     with writing(path):
         remove_stale(path)
         raw = _DeferredErrors(temporary, "x+")  # exclusively: a link that someone put there is not followed
+    file: h5py.File | None = None
+
+    def write(name: str, values: NDArray[Any]) -> None:
+        assert file is not None
+        with interrupts.held():
+            file.create_dataset(name, data=values)
+        with writing(path):
+            raw.raise_error()
+
     try:
         try:
-            with h5py.File(raw, "w") as file:
-
-                def write(name: str, values: NDArray[Any]) -> None:
-                    file.create_dataset(name, data=values)
-                    with writing(path):
-                        raw.raise_error()
-
-                yield write
+            with interrupts.deferred():
+                file = h5py.File(raw, "w")
+            yield write
+            with interrupts.held():
+                file.close()
         except (OSError, RuntimeError):
             with writing(path):  # HDF5's own error is only a consequence
                 raw.raise_error()
@@ -48,7 +56,9 @@ def new_file(path: Path) -> Iterator[Callable[[str, NDArray[Any]], None]]:
             raw.close()
             publish(temporary, path)
     finally:
-        with suppress(OSError):
+        with interrupts.deferred(), suppress(OSError, RuntimeError):
+            if file is not None:
+                file.close()  # else it would be closed later, after what it writes to
             raw.close()
         temporary.unlink(missing_ok=True)
 

@@ -101,8 +101,12 @@ def run_in_blocks(
 ) -> tuple[Tensor, State]:
     """Run a layer over blocks of steps, which bounds the memory of the gates for very long texts.
 
-    The arguments and the result are those of :meth:`ProjectedLSTM.forward`.
+    With gradients there is one block, since no gradient flows into its initial state. The arguments and the result are
+    those of :meth:`ProjectedLSTM.forward`.
     """
+    if torch.is_grad_enabled():
+        whole: tuple[Tensor, State] = lstm(x, batch_sizes, state, int8)
+        return whole
     limit = max(1, _BLOCK_FLOATS // (8 * lstm.dim))
     outs, first, begin = [], 0, 0
     while first < len(batch_sizes):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +18,21 @@ from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.bilm.states import CarriedStates
 from elmo_tasks.bilm.token_encoder import TokenEncoder
 from elmo_tasks.bilm.weights import check_weights, find_files, read_weights, write_weights
-from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
+from elmo_tasks.encoders.base import (
+    EncoderModule,
+    Seal,
+    as_sentences,
+    batches_by_length,
+    digest_weights,
+    with_gradients_if_tuned,
+)
+from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
 from elmo_tasks.nn.packing import Packing
 from elmo_tasks.places import BUNDLED
 from elmo_tasks.processor import has_instructions
 
+PRECISIONS = ("float32", "bfloat16", "int8")
 _BATCH_POSITIONS = 8192  # tokens of one batch of sentences of similar length
 
 
@@ -31,7 +42,7 @@ def bundled_folder(name: str) -> Path | None:
     return folder if name == folder.name and folder.is_dir() else None
 
 
-class BiLM(nn.Module):
+class BiLM(EncoderModule):
     """Stacked bidirectional LSTMs (two in the paper) over character-based token vectors.
 
     The token layer is layer 0, doubled to the width of the others; layers 1 .. L-1 are the LSTMs' outputs, forward
@@ -45,6 +56,9 @@ class BiLM(nn.Module):
 
     With ``precision = "bfloat16"`` :meth:`layers` multiplies matrices in bfloat16; with ``"int8"``, on a CPU, those of
     the LSTMs in int8, and those of the token layer in float32. Cells stay float32; with int8 so do sums and gates.
+
+    :meth:`load` gives a frozen biLM. After ``requires_grad_()`` :meth:`layers` and :meth:`encode` have gradients, so
+    that it can be tuned in a model of your own; the state that a sentence starts from gets none.
     """
 
     def __init__(self, options: BiLMOptions) -> None:
@@ -55,6 +69,8 @@ class BiLM(nn.Module):
             embedding_dim=options.character_dim,
             n_highway=options.n_highway,
             projection_dim=options.projection_dim,
+            activation=options.activation,
+            max_characters=options.max_characters,
         )
         self.lstms: list[ProjectedLSTM] = nn.ModuleList(  # type: ignore[assignment]
             ProjectedLSTM(
@@ -68,8 +84,9 @@ class BiLM(nn.Module):
         )
         self._states = CarriedStates()
         self.warm_digest: str | None = None
-        self._digest: str | None = None
+        self._warmed: Seal | None = None
         self._warns_of_truncation = True
+        self.finish()
 
     @property
     def n_layers(self) -> int:
@@ -81,18 +98,20 @@ class BiLM(nn.Module):
         """D, the width of a layer."""
         return 2 * self.options.projection_dim
 
-    @property
-    def digest(self) -> str:
-        """Digest of the sizes, weights and precision; part of the layer store's key and of every row."""
-        if self._digest is None:
-            self._digest = digest_weights(self.options.to_json(), self.state_dict())
-        return self._digest if self.precision == "float32" else digest_weights({self._digest: self.precision}, {})
+    def content(self) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+        """The sizes, weights and precision."""
+        self._check_precision()
+        about, weights = self.options.to_json(), self.state_dict()
+        if self.precision == "float32":
+            return about, weights
+        return {digest_weights(about, weights): self.precision}, {}
 
     @classmethod
     def load(cls, where: str | Path) -> BiLM:
         """A frozen biLM: ``"mini"``, ``"small"``, ``"mini_ko"`` or a folder (``Path("mini")`` is one).
 
-        A folder has one file ``*options.json`` and one ``*weights.hdf5``, so that published files keep their names.
+        A folder has one file ``*options.json`` and one ``*weights.hdf5``, or a single ``*.hdf5`` of another name, so
+        that published files keep their names.
 
         Raises:
             UserError: if the files are missing, damaged or do not fit together.
@@ -120,12 +139,13 @@ class BiLM(nn.Module):
         :meth:`layers` then does not warn of truncated words.
         """
         self._warns_of_truncation = False
-        return "; ".join(filter(None, (self._remark_on_precision(), remark_on_truncated(words))))
+        remarks = self._remark_on_precision(), remark_on_truncated(words, self.options.max_characters)
+        return "; ".join(filter(None, remarks))
 
-    @torch.no_grad()
+    @with_gradients_if_tuned
     def layers(
         self,
-        sentences: Sequence[Sequence[str]],
+        sentences: Iterable[Iterable[str]],
         state: str = "reset",
         encode: Callable[[Sequence[str]], Tensor] | None = None,
     ) -> list[Tensor]:
@@ -140,10 +160,17 @@ class BiLM(nn.Module):
             float ``[L, T, D]`` for each sentence, in the order given.
 
         Raises:
-            UserError: if a sentence is a string and not a list of tokens, for an unknown ``state``, and for ``warm``
-                before :meth:`warm_up`.
+            UserError: if a sentence is not a list of tokens, for an unknown ``state`` or precision, and for ``warm``
+                before :meth:`warm_up` or with other weights than then.
         """
-        check_sentences(sentences)
+        sentences = as_sentences(sentences)
+        self._check_precision()
+        if self.precision == "int8" and torch.is_grad_enabled():
+            raise UserError(
+                "bilm.precision=int8 has no gradients: use float32, or freeze the biLM: requires_grad_(False)"
+            )
+        if state == "warm":
+            self.expect_warm(exact=False)
         start = self._states.initial(self.initial_states(len(sentences)), state)
         marked = [[BEGIN_SENTENCE, *sentence, END_SENTENCE] for sentence in sentences]
         word_rows = {word: k for k, word in enumerate(dict.fromkeys(w for s in marked for w in s))}
@@ -160,7 +187,7 @@ class BiLM(nn.Module):
                 self._states.remember(rows, final)
         return results
 
-    @torch.no_grad()
+    @with_gradients_if_tuned
     def encode(self, words: Sequence[str]) -> Tensor:
         """The token layer of words, float ``[len(words), P]``."""
         with self._matmul_precision():
@@ -204,24 +231,63 @@ class BiLM(nn.Module):
         """States of zeros for ``n_rows`` rows, by LSTM layer."""
         return [lstm.initial_state(n_rows) for lstm in self.lstms]
 
-    def warm_up(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Read ``sentences`` in order with carried state, and keep the final state for ``warm``."""
-        self.reset_carried_state()
-        sha = hashlib.sha256()
-        for sentence in sentences:
-            self.layers([sentence], state="carry")
+    def warm_up(self, sentences: Iterable[Iterable[str]]) -> None:
+        """Read ``sentences`` in order with carried state, and keep the final state for ``warm``.
+
+        Raises:
+            UserError: if there is none, or one is not a list of tokens.
+        """
+        read = as_sentences(sentences)
+        if not read:
+            raise UserError("warm_up: expected one sentence or more, found none")
+        digest, reader, sha = self.digest, self.with_own_states(), hashlib.sha256()
+        for sentence in read:
+            with torch.no_grad():
+                reader.layers([sentence], state="carry")
             sha.update(json.dumps(list(sentence)).encode())
-        self._states.keep_as_warm()
+        self._states.warm, self._states.carried = reader._states.carried, None
         self.warm_digest = sha.hexdigest()[:16]
+        self._warmed = Seal(self, digest)
+
+    def expect_warm(self, exact: bool = True) -> None:
+        """Check that the state of ``warm`` is that of these weights and this precision.
+
+        Raises:
+            UserError: before :meth:`warm_up`, or if the biLM has changed since.
+        """
+        if self._warmed is None:
+            raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
+        if not self._warmed.holds(self, lambda: self.digest, exact):
+            raise UserError("bilm.state=warm: the biLM has changed since its warm-up; call warm_up(sentences) again")
+
+    def with_own_states(self) -> BiLM:
+        """The same biLM, with the same weights, that starts from zeros and shares no carried state with this one."""
+        reader = copy.copy(self)
+        reader._states = CarriedStates()
+        return reader
 
     def reset_carried_state(self) -> None:
         """Reset the state that ``carry`` starts from."""
         self._states.carried = None
 
     def _warn_of_truncation(self, words: Iterable[str]) -> None:
-        if self._warns_of_truncation and (remark := remark_on_truncated(words)):
+        if self._warns_of_truncation and (remark := remark_on_truncated(words, self.options.max_characters)):
             warnings.warn(f"{remark} (later ones are not named)", stacklevel=4)  # 2 is layers, 3 its decorator
             self._warns_of_truncation = False
+
+    def _check_precision(self) -> None:
+        """Check that the precision is one that there is, and that this device and gradients allow.
+
+        Raises:
+            UserError: if not.
+        """
+        if self.precision not in PRECISIONS:
+            raise UserError(f"bilm.precision={self.precision}: expected one of {', '.join(PRECISIONS)}")
+        device, dtype = self.encoder.characters.device.type, self.encoder.characters.dtype
+        if self.precision != "float32" and dtype is not torch.float32:
+            raise UserError(f"bilm.precision={self.precision} needs weights of float32, found {dtype}: call float()")
+        if self.precision == "int8" and device != "cpu":
+            raise UserError(f"bilm.precision=int8 is for a CPU, and the biLM is on {device}; use bfloat16")
 
     def _remark_on_precision(self) -> str:
         on_cpu = self.encoder.characters.device.type == "cpu"

@@ -13,6 +13,8 @@ from elmo_tasks.nn.characters import MAX_CHARACTERS, N_CHARACTERS
 MAX_LAYERS = 100
 _MAX_CLIP = 1e30  # as a float32 it is finite
 MAX_WIDTH = 100_000
+MAX_WORD = 1000
+"""The largest ``max_characters_per_token``."""
 MAX_PARAMETERS = 2_000_000_000
 """Twenty times the size of the published biLM: 8 GB. A larger number is a mistake in the options."""
 
@@ -31,6 +33,8 @@ class BiLMOptions:
         cell_clip: bound of a cell's absolute value.
         proj_clip: bound of a projected output's absolute value.
         skip_connections: whether the input of each LSTM layer but the first is added to its output.
+        activation: of the filters' maxima, ``relu`` or ``tanh``.
+        max_characters: ids of a word at most, those that mark its ends included.
     """
 
     filters: tuple[tuple[int, int], ...]
@@ -42,6 +46,8 @@ class BiLMOptions:
     cell_clip: float = 3.0
     proj_clip: float = 3.0
     skip_connections: bool = True
+    activation: str = "relu"
+    max_characters: int = MAX_CHARACTERS
 
     @classmethod
     def read(cls, path: Path) -> BiLMOptions:
@@ -60,8 +66,9 @@ class BiLMOptions:
         char = _section(raw, "char_cnn", source)
         lstm = _section(raw, "lstm", source)
         _expect(source, "char_cnn.n_characters", char.get("n_characters"), (N_CHARACTERS - 1, N_CHARACTERS))
-        _expect(source, "char_cnn.max_characters_per_token", char.get("max_characters_per_token"), (MAX_CHARACTERS,))
-        _expect(source, "char_cnn.activation", char.get("activation"), ("relu",))
+        key = "char_cnn.max_characters_per_token"  # at least one character between the marks of a word's ends
+        max_characters = _whole(source, key, char.get("max_characters_per_token"), MAX_WORD, least=3)
+        _expect(source, "char_cnn.activation", char.get("activation"), ("relu", "tanh"))
         dim = _whole(source, "lstm.dim", lstm.get("dim"), MAX_WIDTH)
         projection_dim = _whole(source, "lstm.projection_dim", lstm.get("projection_dim"), MAX_WIDTH)
         if projection_dim > dim:  # bilm-tf projects down only, and cannot put layers of two widths together
@@ -72,7 +79,7 @@ class BiLMOptions:
         character_dim = _section(char, "embedding", source).get("dim")
         n_highway = 0 if char.get("n_highway") is None else char["n_highway"]
         options = cls(
-            filters=_filters(source, char.get("filters")),
+            filters=_filters(source, char.get("filters"), max_characters),
             character_dim=_whole(source, "char_cnn.embedding.dim", character_dim, MAX_WIDTH),
             n_highway=_whole(source, "char_cnn.n_highway", n_highway, MAX_LAYERS, least=0),
             dim=dim,
@@ -81,6 +88,8 @@ class BiLMOptions:
             cell_clip=_clip(source, "lstm.cell_clip", lstm.get("cell_clip")),
             proj_clip=_clip(source, "lstm.proj_clip", lstm.get("proj_clip")),
             skip_connections=_true_or_false(source, "lstm.use_skip_connections", lstm.get("use_skip_connections")),
+            activation=char["activation"],
+            max_characters=max_characters,
         )
         if options.n_parameters > MAX_PARAMETERS:
             raise UserError(
@@ -112,12 +121,12 @@ class BiLMOptions:
                 "proj_clip": self.proj_clip if self.proj_clip != float("inf") else None,
             },
             "char_cnn": {
-                "activation": "relu",
+                "activation": self.activation,
                 "embedding": {"dim": self.character_dim},
                 "filters": [list(f) for f in self.filters],
                 "n_highway": self.n_highway,
                 "n_characters": N_CHARACTERS,
-                "max_characters_per_token": MAX_CHARACTERS,
+                "max_characters_per_token": self.max_characters,
             },
         }
 
@@ -137,13 +146,13 @@ def _expect(source: str, key: str, found: object, choices: tuple[object, ...]) -
         raise UserError(f"{source}: {key} must be {expected}, found {quoted(found)}")
 
 
-def _filters(source: str, found: object) -> tuple[tuple[int, int], ...]:
-    """Width and count of each group."""
+def _filters(source: str, found: object, max_width: int) -> tuple[tuple[int, int], ...]:
+    """Width and count of each group; no filter is wider than a word can be."""
     groups = found if isinstance(found, list) and len(found) <= MAX_LAYERS else []
     if not groups or not all(isinstance(group, list) and len(group) == 2 for group in groups):
         raise UserError(f"{source}: char_cnn.filters must be a list of [width, count], found {quoted(found)}")
     return tuple(
-        (_whole(source, "filter width", width, MAX_CHARACTERS), _whole(source, "filters", count, MAX_WIDTH))
+        (_whole(source, "filter width", width, max_width), _whole(source, "filters", count, MAX_WIDTH))
         for width, count in groups
     )
 

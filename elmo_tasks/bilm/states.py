@@ -10,6 +10,16 @@ from elmo_tasks.errors import UserError
 POLICIES = ("reset", "carry", "warm")
 
 
+def check_policy(policy: str) -> None:
+    """Check that there is such a state policy.
+
+    Raises:
+        UserError: if not.
+    """
+    if policy not in POLICIES:
+        raise UserError(f"bilm.state must be one of {', '.join(POLICIES)}, found {policy!r}")
+
+
 class CarriedStates:
     """The LSTM states that a biLM keeps between calls.
 
@@ -30,10 +40,9 @@ class CarriedStates:
             policy: ``reset``, ``warm`` or ``carry``.
 
         Raises:
-            UserError: for another policy, or for ``warm`` without a state.
+            UserError: for another policy.
         """
-        if policy not in POLICIES:
-            raise UserError(f"bilm.state must be one of {', '.join(POLICIES)}, found {policy!r}")
+        check_policy(policy)
         if policy == "warm":
             self._start_from_warm(zeros)
         elif policy == "carry":
@@ -47,13 +56,8 @@ class CarriedStates:
             for kept, part in zip(carried, final, strict=True):
                 kept[:, rows] = part.to(kept.device)
 
-    def keep_as_warm(self) -> None:
-        """Make the carried state the fixed state of ``warm``."""
-        self.warm, self.carried = self.carried, None
-
     def _start_from_warm(self, states: list[State]) -> None:
-        if self.warm is None:
-            raise UserError("bilm.state=warm needs a warm-up text: call warm_up(sentences) first")
+        assert self.warm is not None  # see BiLM.expect_warm
         for state, warm in zip(states, self.warm, strict=True):
             for part, fixed in zip(state, warm, strict=True):
                 part.copy_(fixed[:, :1].expand_as(part))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_tasks.bilm.convolution import character_maxima, pads_to_fixed_sizes
-from elmo_tasks.nn.characters import N_CHARACTERS, PADDING, character_id_table
+from elmo_tasks.nn.characters import MAX_CHARACTERS, N_CHARACTERS, PADDING, character_id_table
 from elmo_tasks.nn.linear import Linear
 
 _CHUNK_FLOATS = 1 << 23  # activations of one chunk of words: 32 MB; smaller matrix products are slower
@@ -23,12 +23,22 @@ class TokenEncoder(nn.Module):
         embedding_dim: size of a character embedding.
         n_highway: number of highway layers.
         projection_dim: size P of the output vector.
+        activation: ``relu`` or ``tanh``, of the filters' maxima.
+        max_characters: ids of a word at most, those that mark its ends included.
     """
 
     def __init__(
-        self, *, filters: Sequence[tuple[int, int]], embedding_dim: int, n_highway: int, projection_dim: int
+        self,
+        *,
+        filters: Sequence[tuple[int, int]],
+        embedding_dim: int,
+        n_highway: int,
+        projection_dim: int,
+        activation: str = "relu",
+        max_characters: int = MAX_CHARACTERS,
     ) -> None:
         super().__init__()
+        self.activation, self.max_characters = activation, max_characters
         self.filters = [(int(width), int(count)) for width, count in filters]
         n_filters = sum(count for _, count in self.filters)
         self.max_width = max(width for width, _ in self.filters)
@@ -55,7 +65,7 @@ class TokenEncoder(nn.Module):
 
     def encode(self, words: Sequence[str]) -> Tensor:
         """Vectors of any number of words, float ``[len(words), P]``."""
-        char_ids = character_id_table(words, extra=self.max_width)
+        char_ids = character_id_table(words, extra=self.max_width, most=self.max_characters)
         return self.forward(char_ids.to(self.characters.device))
 
     def forward(self, char_ids: Tensor) -> Tensor:
@@ -65,7 +75,8 @@ class TokenEncoder(nn.Module):
         padding after the longest word, it cannot change a filter's maximum.
 
         Args:
-            char_ids: long ``[W, C]``, C is the longest word plus the widest filter, or 50 if that is less.
+            char_ids: long ``[W, C]``, C is the longest word plus the widest filter, or ``max_characters`` if that is
+                less.
 
         Returns:
             float ``[W, P]``.
@@ -99,7 +110,8 @@ class TokenEncoder(nn.Module):
         width = self.max_width * self.characters.shape[1]
         kernels = torch.cat([F.pad(kernel, (0, 0, 0, width - len(kernel))) for kernel in self.kernels], dim=1)
         maxima = character_maxima(char_ids, self.characters.to(dtype), kernels.to(dtype), self.filters)
-        return F.relu(maxima + self.kernel_bias.to(dtype))
+        features = maxima + self.kernel_bias.to(dtype)
+        return torch.tanh(features) if self.activation == "tanh" else F.relu(features)
 
     def combine(self, features: Tensor) -> Tensor:
         """Highway layers and projection: ``[W, n_filters]`` to ``[W, P]``."""

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks import interrupts
 from elmo_tasks.bilm.hdf5 import new_file, writing
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError, quoted, shortened
@@ -25,15 +26,17 @@ _MAX_RATIO = 100  # of a dataset's size to its size in the file; compressed weig
 
 
 def find_files(folder: Path) -> tuple[Path, Path]:
-    """The one ``*options.json`` and the one ``*weights.hdf5`` of a folder.
+    """The one ``*options.json`` of a folder, and the one ``*weights.hdf5`` or else the one ``*.hdf5``.
 
     Raises:
         UserError: if the folder, or one of the two, is missing or not unique.
     """
     if not folder.is_dir():
         raise UserError(f"bilm.path={folder}: no such folder; expected one with options.json and weights.hdf5")
+    others = any(folder.glob("*.hdf5")) and not any(folder.glob("*weights.hdf5"))
+    weights = "*.hdf5" if others else "*weights.hdf5"
     found = []
-    for pattern in ("*options.json", "*weights.hdf5"):
+    for pattern in ("*options.json", weights):
         matches = sorted(folder.glob(pattern))
         if len(matches) != 1:
             names = ", ".join(m.name for m in matches) or "none"
@@ -86,14 +89,14 @@ def read_weights(bilm: BiLM, path: Path) -> None:
 
 
 def write_weights(bilm: BiLM, folder: Path, dtype: str = "float32") -> None:
-    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all.
+    """Write ``options.json`` and ``weights.hdf5``; each file appears whole or not at all, and a signal waits for it.
 
     Raises:
         UserError: if they cannot be written.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with new_file(folder / "weights.hdf5") as write:
+    with interrupts.held(), new_file(folder / "weights.hdf5") as write:
         for name, view in _datasets(bilm):
             write(name, view.detach().cpu().numpy().astype(dtype))
     write_json(folder / "options.json", bilm.options.to_json(), "choose another folder")

@@ -38,22 +38,22 @@ def dump(bilm: BiLM, text: Path, out: Path, state: str = "reset") -> int:
             the layers cannot be written.
     """
     n_lines = n_tokens = n_cut = 0
-    example = ""
+    example, most = "", bilm.options.max_characters
     bilm.reset_carried_state()
     bilm.prepare(())  # truncated tokens are reported here
     with new_file(out) as write, counting("layers", None) as counter:
         for portion in portions(read_lists(text), _PORTION_TOKENS):
             for layers in _layers(bilm, portion, state):
-                write(str(n_lines), layers.cpu().numpy())
+                write(str(n_lines), layers.detach().cpu().numpy())
                 n_lines += 1
-            cut = list(filter(is_truncated, chain.from_iterable(portion)))
+            cut = [token for token in chain.from_iterable(portion) if is_truncated(token, most)]
             n_cut, example = n_cut + len(cut), example or next(iter(cut), "")
             n_tokens += sum(map(len, portion))
             counter.update(sum(map(len, portion)))
         if not n_lines:
             raise UserError(f"{text}: no line in it")
     if n_cut:
-        say(f"{text}: {describe_truncated('tokens', n_cut, example)}")
+        say(f"{text}: {describe_truncated('tokens', n_cut, example, most)}")
     return n_tokens
 
 

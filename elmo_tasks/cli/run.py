@@ -16,7 +16,8 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from elmo_tasks.cli import direction, sweep  # noqa: F401  (a resolver of the configuration)
+from elmo_tasks import interrupts
+from elmo_tasks.cli import direction, presets, sweep  # noqa: F401  (a resolver of the configuration)
 from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
 from elmo_tasks.config.compose import hydra_sentence
@@ -55,16 +56,19 @@ def _refuse_sweep() -> None:
 def _run_cell(cfg: DictConfig) -> float:
     """Run a cell; after one with a bad configuration or bad data the sweep continues."""
     cfg.if_running = cfg.if_running or "wait"  # for an equal cell, such as that of another lambda without ELMo
+    interrupts.install()  # again: a launcher may have started another process for the cell
     try:
+        sweep.check_cell()
         row = run_composed(cfg)
+    except interrupts.Interrupted as ended:
+        interrupts.hand_on(ended)
+        raise
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        sweep.record(error=str(error))
-        return nan
+        return sweep.fail(str(error))
     except Exception as error:  # a crash: it is shown in full, and the other cells run
         traceback.print_exc()
-        sweep.record(error=f"{type(error).__name__}: {error}")
-        return nan
+        return sweep.fail(f"{type(error).__name__}: {error}")
     if row is None:  # a plan has no score; a sweeper that searches must be given one
         return 0.0
     sweep.record(metric=row.metric.name, scores={split: found[row.metric.name] for split, found in row.scores.items()})
@@ -98,28 +102,31 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
 
     Raises:
         UserError: if an option is none of Hydra's, Hydra refuses the command line, its folder cannot be written, or its
-            launcher needs a Slurm that is not there.
+            launcher needs a Slurm that is not there or refuses the jobs, or presets are swept of which
+            one is a sweep.
     """
     _refuse_unknown_options(arguments)
+    presets.check(arguments)
     sys.argv = [program, *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here
     try:
         if {"-h", "--help"} & set(arguments):
             print(describe(arguments), flush=True)
             return 0
-        _main()
+        with sweep.search():
+            _main()
     except HydraException as error:
         raise UserError(hydra_sentence(error)) from error
-    except OSError as error:  # of Hydra's own folder
-        if error.filename is None:
+    except (OSError, RuntimeError) as error:
+        if "submitit" in sys.modules:
+            from elmo_tasks.cli.slurm import launcher_error
+
+            if (sentence := launcher_error(error)) is not None:
+                raise sentence from error
+        if isinstance(error, RuntimeError) or error.filename is None:
             raise
+        # of Hydra's own folder
         raise UserError(f"{error.filename}: {error.strerror}; set paths.outputs to another folder") from error
-    except RuntimeError as error:  # of submitit
-        if "srun" not in str(error):
-            raise
-        raise UserError(
-            "hydra/launcher=submitit_slurm needs Slurm, but there is no `srun` here; use hydra/launcher=joblib"
-        ) from error
     return 1 if sweep.failed else 0
 
 

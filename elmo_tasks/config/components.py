@@ -176,8 +176,18 @@ def check_values(key: str, node: Node, packages: Sequence[str]) -> None:
             raise UserError(unknown_key(f"{key}.{name}", list(parameters)))
         if _is_node(value):
             check_values(f"{key}.{name}", value, packages)
-        elif not _accepts(hints.get(name, Any), value):
-            raise UserError(must_be(f"{key}.{name}", hints[name], value))
+        else:
+            check_value(f"{key}.{name}", value, hints.get(name, Any))
+
+
+def check_value(key: str, value: Any, annotation: Any) -> None:
+    """Check one plain value against its annotation.
+
+    Raises:
+        UserError: naming the key, what it may be, and what was found.
+    """
+    if not _accepts(annotation, value):
+        raise UserError(must_be(key, annotation, value))
 
 
 def _accepts(annotation: Any, value: Any) -> bool:

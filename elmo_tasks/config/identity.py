@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -31,6 +31,9 @@ _SECTIONS: dict[Kind, tuple[str, ...]] = {
     "sense_probe": ("task", "data", "scale", "elmo", "bilm"),
 }
 """Sections of the configuration that each kind of run reads; an ensemble reads those of its members."""
+
+
+_READERS = (("task", "reader"), ("task", "lm", "source", "reader"))
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,12 @@ def _without_effect(section: Any, prefix: str = "") -> Iterator[str]:
 def relevant(stored: Json, kind: Kind) -> Json:
     """The part of a configuration that can change a score, without the seed.
 
-    For a baseline, no other setting of ELMo counts, and neither does the biLM.
+    For a baseline, no other setting of ELMo counts, and neither does the biLM. A reader's key that is not set (null)
+    counts as one that is not there, so that a new one changes the name of no older run.
     """
     part = {name: stored[name] for name in _sections(kind) if name in stored}
+    for place in _READERS:
+        part = _without_unset(part, place)
     if kind == "language_model":  # it trains a biLM, and does not read one
         part["bilm"] = {name: stored["bilm"][name] for name in ("name", "options")}
     if isinstance(limit := part.get("trainer", {}).get("limit_val_batches"), int):  # 1 is one batch, 1.0 is all
@@ -99,6 +105,14 @@ def _without(part: Json, paths: frozenset[str] | set[str], prefix: str = "") -> 
         for name, value in part.items()
         if f"{prefix}{name}" not in paths
     }
+
+
+def _without_unset(part: Json, place: Sequence[str]) -> Json:
+    """A copy without the keys of the section at a place whose value is None, if the section is there."""
+    if not place:
+        return {name: value for name, value in part.items() if value is not None}
+    key, *rest = place
+    return part | {key: _without_unset(part[key], rest)} if isinstance(part.get(key), dict) else part
 
 
 def run_id(stored: Json, kind: Kind, inputs: RunDigests) -> str:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmo_tasks.data.reader import Reader
+from elmo_tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from elmo_tasks.data.reader import Reader
 
 
 def item_lengths(reader: Reader[Any], item: Any) -> tuple[int, ...]:
     """The number of tokens of each text of an item; for a document one number, for all its padded sentences."""
     lengths = tuple(map(len, reader.texts(item)))
     return (len(lengths) * max(lengths),) if reader.documents else lengths
+
+
+def check_length(reader: Reader[Any], n_tokens: int, batch_tokens: int, name: str) -> None:
+    """Check that an item is no longer than a batch may be.
+
+    Args:
+        reader: that has read it.
+        n_tokens: of the item.
+        batch_tokens: of a batch at most.
+        name: of the item, if it is not the longest that the reader has read, whose place is known.
+
+    Raises:
+        UserError: naming the item.
+    """
+    if n_tokens > batch_tokens:
+        longest, place = reader.longest
+        raise UserError(
+            f"{place if longest == n_tokens else name}: {n_tokens:,} tokens, more than a batch may have; leave it out, "
+            f"or set task.training.batch_tokens={n_tokens} if the memory allows"
+        )
 
 
 def make_batches(

@@ -10,7 +10,9 @@ from typing import TypedDict
 from elmo_tasks.data.conll2012 import EMPTY, Document, Sentence
 from elmo_tasks.errors import UserError, quoted
 
-_PIECE = re.compile(r"(?P<open>\()?(?P<cluster>\d+)(?P<close>\))?$")
+_PIECE = re.compile(r"(?P<open>\()?(?P<cluster>\d+)(?P<close>\))?")
+_BRACKETS = r"(?:\(\d+\)?|\d+\))"
+_CELL = re.compile(rf"{_BRACKETS}(?:\|?{_BRACKETS})*")  # the official scorer reads brackets without | too
 
 
 class CorefGold(TypedDict):
@@ -28,22 +30,26 @@ def read_clusters(document: Document) -> list[list[tuple[int, int]]]:
 
     A closing bracket ends the mention of its cluster that began last, as the official scorer has it. So mentions of one
     cluster can nest but not cross: ``(0 (0 0) 0)`` is always a short one within a long one. Mentions of different
-    clusters may cross (see :func:`n_crossing`).
+    clusters may cross (see :func:`n_crossing`). A mention that is written twice in one cluster is there once, as the
+    official scorer counts it (see :func:`n_written`).
 
     Raises:
-        UserError: naming file and line, if a cell is malformed, brackets do not pair up within a sentence, or a mention
-            comes twice in a cluster.
+        UserError: naming file and line, if a cell is malformed or brackets do not pair up within a sentence.
     """
     clusters: dict[int, list[tuple[int, int]]] = defaultdict(list)
     offset = 0
     for sentence in document.sentences:
         for start, stop, cluster in _mentions(sentence):
             mention = offset + start, offset + stop
-            if mention in clusters[cluster]:
-                raise UserError(f"{sentence.where(stop - 1)}: this mention is twice in cluster {cluster}")
-            clusters[cluster].append(mention)
+            if mention not in clusters[cluster]:
+                clusters[cluster].append(mention)
         offset += len(sentence.rows)
     return [clusters[cluster] for cluster in sorted(clusters)]
+
+
+def n_written(document: Document) -> int:
+    """How many mentions are written in the last column."""
+    return sum(cell.count("(") for sentence in document.sentences for cell in sentence.column(-1))
 
 
 def merged(clusters: Sequence[Sequence[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
@@ -100,11 +106,12 @@ def _mentions(sentence: Sentence) -> list[tuple[int, int, int]]:
     mentions: list[tuple[int, int, int]] = []
     opened: dict[int, list[int]] = defaultdict(list)
     for k, cell in enumerate(sentence.column(-1)):
-        for piece in [] if cell in EMPTY else cell.split("|"):
-            match = _PIECE.match(piece)
-            if match is None or not (match["open"] or match["close"]):
-                expected = "expected, for example, (3, 3), (3) or (3|(4)"
-                raise UserError(f"{sentence.where(k)}: malformed mention {quoted(cell)}; {expected}")
+        if cell in EMPTY:
+            continue
+        if not _CELL.fullmatch(cell):
+            expected = "expected, for example, (3, 3), (3) or (3|(4)"
+            raise UserError(f"{sentence.where(k)}: malformed mention {quoted(cell)}; {expected}")
+        for match in _PIECE.finditer(cell):
             cluster = int(match["cluster"])
             if match["open"]:
                 opened[cluster].append(k)

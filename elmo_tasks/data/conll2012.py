@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elmo_tasks.data.columns import ColumnSentence
+from elmo_tasks.data.columns import METADATA, NO_WORDS, ColumnSentence
 from elmo_tasks.data.files import files_below
+from elmo_tasks.data.numbering import N_EVIDENCE, are_numbered
 from elmo_tasks.data.text import read_lines
 from elmo_tasks.errors import UserError, quoted, shortened
 
@@ -22,7 +23,10 @@ NO_VALUE = "_"
 EMPTY = ("-", "_", "*")
 """How a column marks a missing value: a hyphen or an asterisk in OntoNotes, an underscore or nothing elsewhere."""
 
-_BEGIN = re.compile(r"#begin document \((?P<name>.*)\)(?:; part (?P<part>\d+))?\s*$")
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\)(?:;(?: part (?P<part>\d+))?)?\s*$")
+_FORMAT = "#begin document (NAME); part 000, rows of document, part, number, word, ..., #end document"
+_NUMBERED = re.compile(r"[01](-\d+)?[ \t]+\S+[ \t]")  # a token of CoNLL-U, CoNLL-X or CoNLL-2009
+_SPLIT = re.compile(r"(train|dev|test)")
 _CELL = re.compile(r"(?P<opened>(?:\([^()*\s]+)*)\*(?P<closed>\)*)$")
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
@@ -45,31 +49,38 @@ class Sentence(ColumnSentence):
         """One annotation of all tokens."""
         return [row[k] for row in self.rows]
 
-    def spans(self, column: int) -> list[LabelledSpan]:
-        """The spans of a bracket column, which neither nest nor overlap.
+    def spans(self, column: int, *, nested: bool = False) -> list[LabelledSpan]:
+        """The spans of a bracket column, in order of their end.
+
+        Args:
+            column: its index.
+            nested: whether a span may be within another one.
 
         Raises:
             UserError: naming file and line, if a cell is malformed or brackets do not pair up.
         """
         spans: list[LabelledSpan] = []
-        opened: tuple[int, str] | None = None
+        opened: list[tuple[int, str]] = []
         for k, cell in enumerate(self.column(column)):
             match = _CELL.match("*" if cell in EMPTY else cell)
             if match is None:
                 expected = "expected, for example, (ARG0*, *, *) or (V*)"
                 raise UserError(f"{self.where(k)}: malformed span {quoted(cell)}; {expected}")
             for label in match["opened"].split("(")[1:]:
-                if opened is not None:
-                    both = f"{shortened(label, 40)} begins within {shortened(opened[1], 40)}"
-                    raise UserError(f"{self.where(k)}: {both}; spans must not overlap")
-                opened = k, label
+                if opened and not nested:
+                    both = f"{shortened(label, 40)} begins within {shortened(opened[0][1], 40)}"
+                    raise UserError(
+                        f"{self.where(k)}: {both}; spans must not overlap; "
+                        "task.reader.nested_labels=drop keeps the outer one"
+                    )
+                opened.append((k, label))
             for _ in match["closed"]:
-                if opened is None:
+                if not opened:
                     raise UserError(f"{self.where(k)}: a closing bracket has no opening bracket ({quoted(cell)})")
-                spans.append((opened[0], k + 1, opened[1]))
-                opened = None
-        if opened is not None:
-            place, label = self.where(opened[0]), shortened(opened[1], 40)
+                begin, label = opened.pop()
+                spans.append((begin, k + 1, label))
+        if opened:
+            place, label = self.where(opened[-1][0]), shortened(opened[-1][1], 40)
             raise UserError(f"{place}: the span {label} is not closed before the sentence ends")
         return spans
 
@@ -86,7 +97,7 @@ class Document:
 
 
 def read_documents(path: Path, encoding: str | None = None) -> Iterator[Document]:
-    """All documents of a file, or of all ``*_conll`` files below a folder (OntoNotes' layout).
+    """All documents of a file, or of all files of :func:`conll_files` below a folder.
 
     Raises:
         UserError: naming file and line, if a document does not begin or end, is empty, or has ragged columns.
@@ -96,22 +107,24 @@ def read_documents(path: Path, encoding: str | None = None) -> Iterator[Document
 
 
 def conll_files(path: Path) -> list[Path]:
-    """The file itself, or the files below a folder: ``*gold_conll`` if there are any, else ``*_conll``.
+    """The file itself, or the files below a folder: the first of ``*gold_conll``, ``*_conll``, ``*.conll`` there is.
 
     Raises:
-        UserError: if there is nothing, or a folder has neither.
+        UserError: if there is nothing, or a folder has none of them, or those of several languages or splits.
     """
     if path.is_file():
         return [path]
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     files = files_below(path)
-    for ending in ("gold_conll", "_conll"):
+    for ending in ("gold_conll", "_conll", ".conll"):
         chosen = [file for file in files if file.name.endswith(ending)]
         if chosen:
             _refuse_languages(chosen, path)
+            if ending == ".conll":
+                _refuse_splits(chosen, path)
             return chosen
-    raise UserError(f"{path}: no file that ends in _conll below this folder")
+    raise UserError(f"{path}: no file that ends in _conll below this folder, and none in .conll")
 
 
 def _refuse_languages(files: Sequence[Path], folder: Path) -> None:
@@ -119,6 +132,15 @@ def _refuse_languages(files: Sequence[Path], folder: Path) -> None:
     found = sorted({part for file in files for part in file.relative_to(folder).parts if part in _LANGUAGES})
     if len(found) > 1:
         raise UserError(f"{folder}: files of {' and '.join(found)}; expected the folder of one language")
+
+
+def _refuse_splits(files: Sequence[Path], folder: Path) -> None:
+    """Check that a folder of files of any name is not that of several splits, each in a file of its own."""
+    found = {match[1]: file.name for file in files if (match := _SPLIT.match(file.name))}
+    if len(found) > 1:
+        raise UserError(
+            f"{folder}: {' and '.join(sorted(found.values()))}; expected the folder of one split, or one file"
+        )
 
 
 def unescape_ontonotes(word: str) -> str:
@@ -132,15 +154,32 @@ def unescape_ontonotes(word: str) -> str:
 
 def _read_file(path: Path, encoding: str | None) -> Iterator[Document]:
     lines = read_lines(path, encoding=encoding)
-    for number, line in lines:
-        if line.strip():
-            yield _document(path, number, line, lines)
+    documents = (_document(path, number, line, lines) for number, line in lines if line.strip())
+    first: list[Document] = []
+    n_sentences = 0
+    for document in documents:
+        first.append(document)
+        n_sentences += len(document.sentences)
+        if n_sentences >= N_EVIDENCE:
+            break
+    _refuse_numbers([sentence for document in first for sentence in document.sentences][:N_EVIDENCE])
+    yield from first
+    yield from documents
+
+
+def _refuse_numbers(sentences: Sequence[Sentence]) -> None:
+    """Check that the columns of the document and of the word do not count the tokens, as another format's would."""
+    for column in (0, WORD) if any(len(sentence.rows) > 1 for sentence in sentences) else ():
+        if are_numbered([[[cell, str(k), ""] for k, cell in enumerate(s.column(column))] for s in sentences]):
+            found = f"column {column + 1} counts the tokens, as in {NO_WORDS}"
+            raise UserError(f"{sentences[0].where()}: {found}; expected CoNLL-2012: {_FORMAT}")
 
 
 def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]]) -> Document:
     """The document that begins with ``line``, number ``begin`` of the file; it is read to its end."""
     match = _BEGIN.match(line)
     if match is None:
+        _refuse_other_format(line, lines, f"{path}:{begin}")
         raise UserError(f"{path}:{begin}: expected #begin document (NAME); part 000, found {quoted(line)}")
     document = Document(match["name"], match["part"] or "000", path, begin)
     rows: list[list[str]] = []
@@ -161,6 +200,24 @@ def _document(path: Path, begin: int, line: str, lines: Iterator[tuple[int, str]
     if not document.sentences:
         raise UserError(f"{path}:{begin}: an empty document ({shortened(document.name, 40)})")
     return document
+
+
+def _refuse_other_format(line: str, more: Iterator[tuple[int, str]], where: str) -> None:
+    """Name the format that a file is in by its first lines, if it is a known one."""
+    if METADATA.match(line) or _NUMBERED.match(line):
+        raise UserError(f"{where}: {NO_WORDS}; expected CoNLL-2012: {_FORMAT}")
+    token = next((text for _, text in more if text.strip()), "") if re.match(r"#\s*begin document", line) else ""
+    if re.fullmatch(r"\d+\s+\S+\s+\S+\s*", token):
+        raise UserError(
+            f"{where}: three columns, as in OntoGUM (number, word, mention); put an empty line after each sentence and "
+            f"type: {_FROM_THREE_COLUMNS}"
+        )
+
+
+_FROM_THREE_COLUMNS = (
+    """(echo "#begin document (NAME)"; awk '/^[0-9]/{print "NAME 0",$1,$2,"- * - - - - *",$3} !NF' FILE; """
+    """echo "#end document")"""
+)
 
 
 def _cells(line: str) -> list[str]:
@@ -192,7 +249,7 @@ def _sentence(path: Path, line: int, lines: list[list[str]]) -> Sentence:
         if not cells[WORD]:
             raise UserError(f"{where}: an empty word (column {WORD + 1})")
         rows.append([cell or NO_VALUE for cell in cells[:n_columns]])
-    sentence = Sentence(path, line, rows)
+    sentence = Sentence(path, range(line, line + len(rows)), rows)
     sentence.check()
     return sentence
 

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, read_clusters
-from elmo_tasks.data.conll2012 import SPEAKER, Document, conll_files, read_documents
-from elmo_tasks.data.fields import as_tokens, state_lists
+from elmo_tasks.data.clusters import CorefGold, merged, n_crossing, n_repeated, n_written, read_clusters
+from elmo_tasks.data.conll2012 import SPEAKER, Document, conll_files, read_documents, unescape_ontonotes
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.values import Size
 
@@ -58,10 +57,11 @@ class CorefBatch(OnDevice):
 class CorefReader(Reader[CorefItem]):
     """Reads documents (a part is a document of its own) with their speakers and genres.
 
-    The genre is what stands before the first slash of a document's name (``nw/wsj/...``). ``left_out`` counts for each
-    split: documents without a mention (which are left out of training alone); mentions in two clusters (OntoNotes has
-    a few; the metric handles them, and for training such clusters are merged); and mentions that cross another (which
-    stay in the gold, although the model, whose spans never cross, cannot find both).
+    The genre is what stands before the first slash of a document's name (``nw/wsj/...``); documents whose names have no
+    slash are of one genre, ``""``. ``left_out`` counts for each split: documents without a mention (which are left out
+    of training alone); mentions that are written twice in a cluster (which are there once); mentions in two clusters
+    (OntoNotes has a few; the metric handles them, and for training such clusters are merged); and mentions that cross
+    another (which stay in the gold, although the model, whose spans never cross, cannot find both).
 
     Args:
         max_training_sentences: longer training documents are cut to this many consecutive sentences, from a random
@@ -83,7 +83,7 @@ class CorefReader(Reader[CorefItem]):
         self.max_training_sentences, self.ontonotes = max_training_sentences, ontonotes
 
     def list_files(self, folder: Path) -> list[Path]:
-        """The ``*_conll`` files below it (see :func:`conll_files`)."""
+        """The ``*_conll`` or ``*.conll`` files below it (see :func:`conll_files`)."""
         return conll_files(folder)
 
     def group(self, item: CorefItem) -> Hashable:
@@ -91,9 +91,12 @@ class CorefReader(Reader[CorefItem]):
         return item.gold["name"]
 
     def read_file(self, path: Path, split: str) -> list[CorefItem]:
-        """All documents of a file, or of a folder of ``*_conll`` files; none may be there twice (name and part)."""
-        documents = _distinct(read_documents(path, self.encoding))
-        items = [_item(document, number) for number, document in enumerate(documents)]
+        """All documents of a file, or of a folder of such files; none may be there twice (name and part)."""
+        documents = list(_distinct(read_documents(path, self.encoding)))
+        items = [
+            self._at(f"{document.path}:{document.line}", _item(document, number))
+            for number, document in enumerate(documents)
+        ]
         if self.ontonotes and len(items) != N_DOCUMENTS[split]:
             raise UserError(
                 f"{path}: {len(items):,} documents, but {split} of CoNLL-2012 has {N_DOCUMENTS[split]:,} "
@@ -101,6 +104,8 @@ class CorefReader(Reader[CorefItem]):
             )
         gold = [item.gold["clusters"] for item in items]
         self._count(f"{split} documents without a mention", gold.count([]))
+        n_different = sum(len(cluster) for clusters in gold for cluster in clusters)
+        self._count(f"{split} mentions written twice in a cluster", sum(map(n_written, documents)) - n_different)
         self._count(f"{split} mentions in two clusters", sum(map(n_repeated, gold)))
         self._count(f"{split} mentions that cross another", sum(map(n_crossing, gold)))
         if split != "train":
@@ -111,6 +116,9 @@ class CorefReader(Reader[CorefItem]):
         if not with_mentions:
             raise UserError(f"{path}: no training document has a mention")
         return with_mentions
+
+    def token(self, text: str) -> str:
+        return unescape_ontonotes(text)
 
     def texts(self, item: CorefItem) -> list[list[str]]:
         return item.sentences
@@ -160,7 +168,7 @@ class CorefReader(Reader[CorefItem]):
         sentences = fields["sentences"]
         if not isinstance(sentences, list) or not sentences:
             raise UserError(f"{where}: sentences must be a list of one or more, found {quoted(sentences)}")
-        tokens = [as_tokens(sentence, f"{where}: sentence {k}", split_words) for k, sentence in enumerate(sentences)]
+        tokens = [self._sentence(sentence, f"{where}: sentence {k}") for k, sentence in enumerate(sentences)]
         speakers = fields.get("speakers", ["-"] * len(tokens))
         if not isinstance(speakers, list) or len(speakers) != len(tokens) or not all(map(_is_text, speakers)):
             raise UserError(f"{where}: speakers must be a list of {len(tokens)} names, found {quoted(speakers)}")
@@ -237,6 +245,6 @@ def _item(document: Document, number: int) -> CorefItem:
     return CorefItem(
         sentences=[sentence.tokens for sentence in document.sentences],
         speakers=[speaker for sentence in document.sentences for speaker in sentence.column(SPEAKER)],
-        genre=document.name.partition("/")[0],
+        genre=document.name.rpartition("/")[0].partition("/")[0],
         gold=gold,
     )

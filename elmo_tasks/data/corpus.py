@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from elmo_tasks.data.columns import METADATA
 from elmo_tasks.data.files import find_matches, refuse_copies
 from elmo_tasks.data.leaks import refuse_leaks
 from elmo_tasks.data.text import read_lines
@@ -22,6 +23,7 @@ UNKNOWN = "<UNK>"
 _MAX_TOKENS = 5_000
 _NO_TEXT = re.compile(r"~$|\.(bak|orig|old|md5|sha1|sha256|sha512|asc|sig)$")
 _MAX_BYTES = 1_000_000  # of a line
+_NUMBER, _N_NUMBERED = re.compile(r"(\d+)\t"), 3  # as many lines with numbers in order are no chance
 
 
 class LmText(Protocol):
@@ -94,13 +96,26 @@ def read_lists(path: Path) -> Iterator[list[str]]:
     """Token lists of one file, composed (NFC), including those of empty lines.
 
     Raises:
-        UserError: naming file and line, if the file cannot be decoded or a line is far too long for a sentence.
+        UserError: naming file and line, if the file cannot be decoded, a line is far too long for a sentence, or the
+            first lines are numbered or those of CoNLL-U.
     """
+    first: list[int] = []  # numbers before a tab, as long as each line has one
     for number, line in read_lines(path, _MAX_BYTES):
+        if number == len(first) + 1 <= _N_NUMBERED and (found := _NUMBER.match(line)):
+            first.append(int(found[1]))
+        if (number == 1 and METADATA.match(line)) or (number == _N_NUMBERED and _are_numbered(first)):
+            raise UserError(
+                f"{path}:{number}: numbered lines, or CoNLL-U; expected one tokenised sentence a line and nothing "
+                "else; cut -f2- FILE takes the numbers off"
+            )
         tokens = composed(line).split()
         if len(tokens) > _MAX_TOKENS:
             raise UserError(f"{path}:{number}: {len(tokens)} tokens; expected one sentence a line")
         yield tokens
+
+
+def _are_numbered(first: Sequence[int]) -> bool:
+    return len(first) == _N_NUMBERED and list(first) == list(range(first[0], first[0] + _N_NUMBERED))
 
 
 def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[list[str]]]:

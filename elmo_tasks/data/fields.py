@@ -21,25 +21,22 @@ def text_field(fields: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def tokens_field(fields: Mapping[str, Any], name: str, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
-    """A field that is a sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+def as_tokens(value: Any, where: str, token: Callable[[str], str], tokenize: Callable[[str], list[str]]) -> list[str]:
+    """A sentence: a list of tokens, or a text, which is tokenised.
 
-    Raises:
-        UserError: if it is neither, or has no token.
-    """
-    return as_tokens(fields[name], f"{where}: {name}", tokenize)
-
-
-def as_tokens(value: Any, where: str, tokenize: Callable[[str], list[str]]) -> list[str]:
-    """A sentence: a list of tokens, taken as it is, or a text, which is tokenised.
+    Args:
+        value: what the user gave.
+        where: what it is, for messages.
+        token: what is read for a token of a list.
+        tokenize: makes the tokens of a text.
 
     Raises:
         UserError: if it is neither, or has no token.
     """
     if isinstance(value, str):
         tokens = tokenize(value)
-    elif isinstance(value, list) and all(isinstance(token, str) for token in value):
-        tokens = list(value)
+    elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+        tokens = list(map(token, value))
     else:
         raise UserError(f"{where} must be a text or a list of tokens, found {quoted(value)}")
     check_tokens(tokens, where)

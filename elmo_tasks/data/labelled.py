@@ -10,9 +10,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
-from elmo_tasks.data.fields import tokens_field
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.tokens import split_words
 
 
 @dataclass
@@ -49,10 +47,6 @@ class LabelledReader(Reader[LabelledText]):
     def texts(self, item: LabelledText) -> list[list[str]]:
         return [item.tokens]
 
-    def tokenize(self, text: str) -> list[str]:
-        """The tokens of a raw text."""
-        return split_words(text)
-
     def model_parts(self) -> dict[str, Any]:
         """The number of labels."""
         return {"n_labels": len(self.labels)}
@@ -64,7 +58,7 @@ class LabelledReader(Reader[LabelledText]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> LabelledText:
         self._check_fields(fields, where)
-        return LabelledText(tokens_field(fields, "text", where, self.tokenize), IGNORE_INDEX)
+        return LabelledText(self._sentence(fields["text"], f"{where}: text"), IGNORE_INDEX)
 
     def to_json(self, item: LabelledText, prediction: int) -> dict[str, Any]:
         """The label by its name."""

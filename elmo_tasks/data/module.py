@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 from torch import Generator, nn
 from torch.utils.data import DataLoader
 
-from elmo_tasks.data.batching import item_lengths, make_batches
+from elmo_tasks.data.batching import check_length, item_lengths, make_batches
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.sharing import Placeholder, process_rows
@@ -72,7 +72,7 @@ class TaskData(pl.LightningDataModule):
         """Read all splits, fit the reader, take a fraction of the training set, build the vocabulary.
 
         Raises:
-            UserError: for bad input, and for an item that exceeds ``batch_tokens`` by itself.
+            UserError: for bad input, and naming the longest item if it exceeds ``batch_tokens`` by itself.
         """
         self.items = read_splits(self.reader, self.source, self.dev_share)
         self.source.check_unchanged()
@@ -93,13 +93,8 @@ class TaskData(pl.LightningDataModule):
         self.fitted.add_words(self._count_words(split), self.words, models)
 
     def _refuse_too_long(self) -> None:
-        for split in self.items:
-            longest = max(map(sum, self._lengths(split)))
-            if longest > self.batch_tokens:
-                raise UserError(
-                    f"an item of the {split} split has {longest:,} tokens, more than a batch may have; "
-                    f"leave it out, or set task.training.batch_tokens={longest} if the memory allows"
-                )
+        n_tokens, split = max((max(map(sum, self._lengths(split))), split) for split in self.items)
+        check_length(self.reader, n_tokens, self.batch_tokens, f"an item of the {split} split")
 
     def use_layers(self, store: Store | None, splits: Sequence[str]) -> Filled:
         """Take the biLM's layers from ``store``, which computes what it lacks of these splits."""

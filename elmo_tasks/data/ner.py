@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text
-from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.columns import ColumnSentence, read_column_sentences
+from elmo_tasks.data.fields import state_lists
+from elmo_tasks.data.layout import LAYOUT_KEYS, Separator, make_layout
 from elmo_tasks.data.reader import Reader
-from elmo_tasks.data.tags import Span, bioes, bioes_tags, find_spans, iob2, split_tag
+from elmo_tasks.data.tags import Span, bioes, bioes_tags, find_spans, has_type, iob2, split_tag, typed
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
+from elmo_tasks.values import Column
 
 
 @dataclass
@@ -46,34 +47,70 @@ class NerBatch(OnDevice):
 
 
 class NerReader(Reader[NerItem]):
-    """Reads the first column as the token and the last one as the tag, in IOB1, IOB2 or BIOES (BIOUL)."""
+    """Reads the first column as the token and the last one as the tag, in IOB1, IOB2, BIOES, BIOUL, BMES or BMEWO.
+
+    An entity whose tags have no type (``B``, ``I``) is of the type :data:`NO_TYPE`.
+
+    Args:
+        token_column: of a file of columns, the token's, from 1, or from -1, the last one, backwards; None is the first
+            one, which must not be the number of the token.
+        tag_column: likewise the tag's; None is the last one.
+        comment: how comments begin, or several such texts. A line that begins so and ends in a tag, as that of a token
+            would, is a token's.
+        separator: ``tab`` if tabs alone separate columns, so that a token may hold spaces.
+        encoding: of the files.
+    """
 
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+    changeable: ClassVar[Mapping[str, Any]] = {**Reader.changeable, **LAYOUT_KEYS}
+
+    def __init__(
+        self,
+        *,
+        token_column: Column | None = None,
+        tag_column: Column | None = None,
+        comment: str | Sequence[str] | None = None,
+        separator: Separator | None = None,
+        encoding: str = "utf-8",
+    ) -> None:
+        super().__init__(encoding=encoding)
+        self.layout = make_layout(token_column, tag_column, -1, comment, separator, _is_tag)
 
     def read_file(self, path: Path, split: str) -> list[NerItem]:
         """All sentences of a column file (see :mod:`elmo_tasks.data.columns`)."""
-        items = [
-            _item(sentence.tokens, [row[-1] for row in sentence.rows], sentence.where)
-            for sentence in read_column_sentences(path, min_columns=2, encoding=self.encoding)
-        ]
+        sentences = read_column_sentences(path, min_columns=2, encoding=self.encoding, layout=self.layout)
+        first: dict[bool, str] = {}
+        items: list[NerItem] = []
+        for sentence in sentences:
+            hint = "" if items else self._hint(sentence)
+            item = _item(sentence.tokens, sentence.tags, sentence.where, first, hint)
+            items.append(self._at(sentence.where(), item))
         _check_entities(items, split, str(path))
         return items
+
+    def _hint(self, sentence: ColumnSentence) -> str:
+        """What may help if a file's first sentence has unknown tags: all of them, or that of a header alone."""
+        if not _is_tag(sentence.tags[-1]):
+            return "; task.reader.tag_column=N takes the tag from another column"
+        return f'; "task.reader.comment={[*self.layout.comments, sentence.tokens[0]]}" leaves out a header'
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[NerItem]:
         """Hub rows with ``tokens`` and ``ner_tags`` (names, or numbers in CoNLL-2003's usual order)."""
         items = []
+        first: dict[bool, str] = {}
         for number, row in enumerate(rows):
             place = f"{where} row {number}"
             try:
-                tokens, tags = list(row["tokens"]), [_tag_name(tag) for tag in row["ner_tags"]]
+                tokens, numbers = list(row["tokens"]), list(row["ner_tags"])
             except (KeyError, TypeError) as error:
                 raise UserError(f"{place}: expected the columns tokens and ner_tags ({error!r})") from error
             if isinstance(row["tokens"], str) or not all(isinstance(token, str) for token in tokens):
                 raise UserError(f"{place}: tokens must be a list of texts, found {quoted(row['tokens'])}")
+            tags = [_tag_name(tag, place) for tag in numbers]
             if len(tokens) != len(tags):
                 raise UserError(f"{place}: {len(tokens)} tokens but {len(tags)} tags")
             check_tokens(tokens, place)
-            items.append(_item(tokens, tags, partial("{} token {}".format, place)))
+            items.append(self._at(place, _item(tokens, tags, partial("{} token {}".format, place), first)))
         _check_entities(items, split, where)
         return items
 
@@ -123,7 +160,7 @@ class NerReader(Reader[NerItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> NerItem:
         self._check_fields(fields, where)
-        return NerItem(tokens_field(fields, "tokens", where, split_words), [])
+        return NerItem(self._sentence(fields["tokens"], f"{where}: tokens"), [])
 
     def to_json(self, item: NerItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their IOB2 tags, and the entities."""
@@ -134,12 +171,34 @@ class NerReader(Reader[NerItem]):
         return {"tokens": item.tokens, "tags": prediction, "entities": entities}
 
 
-def _item(tokens: list[str], tags: list[str], where: Callable[[int], str]) -> NerItem:
+def _item(
+    tokens: list[str], tags: list[str], where: Callable[[int], str], first: dict[bool, str], hint: str = ""
+) -> NerItem:
+    """A sentence with its tags checked.
+
+    Args:
+        tokens: of the sentence.
+        tags: of its tokens.
+        where: the place of a token, for messages.
+        first: the first place of a tag with a type (True) and without one (False) in the file so far.
+        hint: on what may be wrong with an unknown tag.
+    """
     for k, tag in enumerate(tags):
-        if split_tag(tag) is None:
+        if not _is_tag(tag):
             expected = "expected O, or B-, I-, E-, S- and an entity type"
-            raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}")
-    return NerItem(tokens, find_spans(tags))
+            raise UserError(f"{where(k)}: unknown tag {quoted(tag)}; {expected}{hint}")
+        if tag != "O" and first.setdefault(has_type(tag), where(k)) and len(first) > 1:
+            other = "without a type" if has_type(tag) else "with a type"
+            raise UserError(
+                f"{where(k)}: tag {quoted(tag)}, but one {other} at {first[not has_type(tag)]}; expected one kind"
+            )
+    return NerItem(tokens, find_spans([typed(tag) for tag in tags]))
+
+
+def _is_tag(tag: str) -> bool:
+    """Whether a tag is one of the schemes'; two in one (``B-PER|B-LOC``) are none."""
+    parts = split_tag(typed(tag))
+    return parts is not None and not any(split_tag(typed(other)) for other in parts[1].split("|")[1:])
 
 
 def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:
@@ -148,8 +207,18 @@ def _check_entities(items: Sequence[NerItem], split: str, where: str) -> None:
         raise UserError(f"{where}: no entity in the training set, every tag is O; expected at least one such as B-PER")
 
 
-_CONLL_2003 = dict(enumerate(("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")))
+_CONLL_2003 = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")
 
 
-def _tag_name(tag: Any) -> str:
-    return tag if isinstance(tag, str) else _CONLL_2003[tag]
+def _tag_name(tag: Any, where: str) -> str:
+    """The name of a tag of the hub.
+
+    Raises:
+        UserError: if it is neither a name nor a number of CoNLL-2003.
+    """
+    if isinstance(tag, str):
+        return tag
+    if type(tag) is not int or not 0 <= tag < len(_CONLL_2003):
+        expected = f"names such as B-PER, or CoNLL-2003's numbers, 0 to {len(_CONLL_2003) - 1}"
+        raise UserError(f"{where}: ner_tags: {quoted(tag)} has no name; expected {expected}")
+    return _CONLL_2003[tag]

@@ -8,17 +8,17 @@ from unicodedata import normalize
 
 from elmo_tasks.data.labelled import LabelledReader, LabelledText
 from elmo_tasks.data.text import check_tokens, read_lines
+from elmo_tasks.data.tokens import MARKED_WORD, with_few_marks
 from elmo_tasks.errors import UserError, quoted
 
 COLUMNS = ("id", "document", "label")
 LABELS = ("0", "1")
 
-_LETTER = r"[^\W_]"  # letters and digits of any script; single jamo (ㅋㅋ, ㅠㅠ) are letters too
 _TOKEN = re.compile(
     rf"""
-    \d+(?:[.,:]\d+)*{_LETTER}*                          # 3.5점, 2015년, 9,800명의, 2:0으로
-  | {_LETTER}+(?:[-.'&/](?=[A-Za-z0-9]){_LETTER}+)*     # 재밌다ㅋㅋ, U-21, TCP/IP, R&B
-  | (\S)\1*                                             # a run of one character
+    \d+(?:[.,:]\d+)*(?:{MARKED_WORD})?                        # 3.5점, 2015년, 9,800명의, 2:0으로
+  | {MARKED_WORD}(?:[-.'&/](?=[A-Za-z0-9]){MARKED_WORD})*     # 재밌다ㅋㅋ, U-21, TCP/IP, R&B; jamo are letters too
+  | (\S)\1*                                                   # a run of one character
     """,
     re.VERBOSE,
 )
@@ -61,8 +61,13 @@ class NsmcReader(LabelledReader):
                 self._count("empty comments")
                 continue
             check_tokens(tokens, where)
-            items.append(LabelledText(tokens, LABELS.index(label)))
+            items.append(self._at(where, LabelledText(tokens, LABELS.index(label))))
         return items
+
+    def token(self, text: str) -> str:
+        """The token in the spelling of :func:`tokenize_korean`, not cut any further."""
+        tokens = tokenize_korean(text)
+        return tokens[0] if len(tokens) == 1 else _plain(text)
 
     def tokenize(self, text: str) -> list[str]:
         return tokenize_korean(text)
@@ -93,5 +98,13 @@ def tokenize_korean(text: str) -> list[str]:
     its unit (``3.5점``), so that a comment looks like the tokenised Korean text that a biLM is trained on; such text
     itself stays as it is.
     """
-    plain = normalize("NFC", text).translate(_PLAIN)
-    return [match[0] if match[1] is None else match[0][:3] for match in _TOKEN.finditer(plain)]
+    plain = _plain(text)
+    tokens = [
+        (plain[match.start() : match.end()], match[1]) for match in _TOKEN.finditer(with_few_marks(plain) or plain)
+    ]
+    return [token if repeated is None else token[:3] for token, repeated in tokens]
+
+
+def _plain(text: str) -> str:
+    """The text in the spelling that tokens have."""
+    return normalize("NFC", text).translate(_PLAIN)

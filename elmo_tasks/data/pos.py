@@ -13,16 +13,17 @@ from torch import Tensor
 
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
 from elmo_tasks.data.columns import read_column_sentences
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.files import files_below
+from elmo_tasks.data.layout import LAYOUT_KEYS, Separator, make_layout
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, unescape_treebank
-from elmo_tasks.data.tokens import split_words
-from elmo_tasks.data.treebank import NULL_ELEMENT, read_tagged_trees
+from elmo_tasks.data.treebank import NULL_ELEMENT, are_trees, read_tagged_trees
 from elmo_tasks.errors import UserError
-from elmo_tasks.values import Size
+from elmo_tasks.values import Column, Size
 
 _SECTIONS = {"train": range(0, 19), "dev": range(19, 22), "test": range(22, 25)}
+_SENTIMENTS = set("01234")
 _TENTHS = {"train": range(0, 8), "dev": range(8, 9), "test": range(9, 10)}
 
 
@@ -56,24 +57,43 @@ class PosReader(Reader[PosItem]):
     two digits) the splits are 0 to 18, 19 to 21 and 22 to 24. A folder without any section beyond 18 has no official
     split: of each ten files in order of their names the ninth is then dev and the tenth test.
 
+    A file is one of trees or of columns, by its beginning (see :func:`are_trees`); each split has its own then.
+
     Args:
         column: of a file of columns, the one with the tag, from 0.
+        token_column: the token's, from 1, or from -1, the last one, backwards; None is the first one, which must not
+            be the number of the token.
+        tag_column: the tag's, counted likewise, in place of ``column``.
+        comment: how comments begin, or several such texts.
+        separator: ``tab`` if tabs alone separate columns, so that a token may hold spaces.
         encoding: of the files.
     """
 
     fields: ClassVar[Mapping[str, str]] = {"tokens": "a sentence"}
+    changeable: ClassVar[Mapping[str, Any]] = {**Reader.changeable, **LAYOUT_KEYS, "column": Size}
 
-    def __init__(self, *, column: Size = 1, encoding: str = "utf-8") -> None:
+    def __init__(
+        self,
+        *,
+        column: Size = 1,
+        token_column: Column | None = None,
+        tag_column: Column | None = None,
+        comment: str | Sequence[str] | None = None,
+        separator: Separator | None = None,
+        encoding: str = "utf-8",
+    ) -> None:
         super().__init__(encoding=encoding)
-        self.column = column
+        self.layout = make_layout(token_column, tag_column, column + 1, comment, separator, is_tag=None)
 
     def read_file(self, path: Path, split: str) -> list[PosItem]:
         """All sentences of a split."""
         if path.is_dir():
             return [item for file in find_trees(path, split) for item in self._read_trees(file)]
-        sentences = read_column_sentences(path, min_columns=self.column + 1, encoding=self.encoding)
+        if are_trees(path, self.encoding):
+            return list(self._read_trees(path))
+        sentences = read_column_sentences(path, min_columns=1, encoding=self.encoding, layout=self.layout)
         return [
-            PosItem([unescape_treebank(word) for word in sentence.tokens], [row[self.column] for row in sentence.rows])
+            self._at(sentence.where(), PosItem(list(map(self.token, sentence.tokens)), sentence.tags))
             for sentence in sentences
         ]
 
@@ -88,12 +108,19 @@ class PosReader(Reader[PosItem]):
 
     def _read_trees(self, path: Path) -> Iterator[PosItem]:
         for where, leaves in read_tagged_trees(path, self.encoding):
-            words = [(unescape_treebank(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
+            if {tag for _, tag in leaves} <= _SENTIMENTS:
+                raise UserError(
+                    f"{where}: labels 0 to 4, as in the Sentiment Treebank (task=sst5); expected parts of speech"
+                )
+            words = [(self.token(word), tag) for word, tag in leaves if tag != NULL_ELEMENT]
             self._count("null elements", len(leaves) - len(words))
             if words:
                 item = PosItem([word for word, _ in words], [tag for _, tag in words])
                 check_tokens(item.tokens, where)
-                yield item
+                yield self._at(where, item)
+
+    def token(self, text: str) -> str:
+        return unescape_treebank(text)
 
     def texts(self, item: PosItem) -> list[list[str]]:
         return [item.tokens]
@@ -132,7 +159,7 @@ class PosReader(Reader[PosItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> PosItem:
         self._check_fields(fields, where)
-        return PosItem(tokens_field(fields, "tokens", where, split_words), [])
+        return PosItem(self._sentence(fields["tokens"], f"{where}: tokens"), [])
 
     def to_json(self, item: PosItem, prediction: list[str]) -> dict[str, Any]:
         """The tokens with their tags."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
+from elmo_tasks.data.batching import item_lengths
+from elmo_tasks.data.fields import as_tokens
 from elmo_tasks.data.text import check_encoding
+from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, shortened
 
 Item = TypeVar("Item")
+
+_PIECE = re.compile(r"\S+")
 
 ID = "id"
 """The field of a user's own input that names the item; predictions repeat it."""
@@ -29,6 +35,7 @@ class Reader(ABC, Generic[Item]):
 
     Attributes:
         left_out: how many items were skipped, and other counts, by reason; recorded in the row.
+        longest: of the items read from files or rows so far, the tokens of the longest one and its place.
     """
 
     documents: ClassVar[bool] = False
@@ -40,9 +47,37 @@ class Reader(ABC, Generic[Item]):
     fields: ClassVar[Mapping[str, str]]
     """The fields of an item that :meth:`from_json` takes, each with a description."""
 
+    changeable: ClassVar[Mapping[str, Any]] = {"encoding": str}
+    """The constructor's keys that say how files are read, not what is learned: they may have other values when a
+    finished run is used. Each with its annotation there."""
+
     def __init__(self, *, encoding: str = "utf-8") -> None:
         self.encoding = check_encoding(encoding)
         self.left_out: dict[str, int] = {}
+        self.longest = (0, "")
+
+    @classmethod
+    def after_training(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The constructor's values for the use of a finished run that was trained with some others."""
+        return dict(settings)
+
+    def token(self, text: str) -> str:
+        """What the model reads for a token of the data: :meth:`read_file` and :meth:`from_json` both ask for it here.
+
+        Readers of treebanks undo the escapes.
+        """
+        return text
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a raw text, as the model reads them. What :meth:`token` would change is a token of the data."""
+        tokens: list[str] = []
+        start = 0
+        for piece in _PIECE.finditer(text):
+            token = self.token(piece[0])
+            if token != piece[0]:
+                tokens += [*split_words(text[start : piece.start()]), token]
+                start = piece.end()
+        return tokens + split_words(text[start:])
 
     @abstractmethod
     def read_file(self, path: Path, split: str) -> list[Item]:
@@ -100,6 +135,14 @@ class Reader(ABC, Generic[Item]):
         """Items of one group stay together where dev is cut off train; by default each item is its own."""
         return id(item)
 
+    def parts(self, item: Item) -> list[Item]:
+        """What a finished run reads of an item: the item itself, or windows of one that is too long.
+
+        The prediction of the window with the highest score is then that of the item (see
+        :class:`~elmo_tasks.models.base.Scored`).
+        """
+        return [item]
+
     def vary(self, item: Item, rng: Random) -> Item:
         """A training item as this epoch sees it, such as a part of a long document."""
         return item
@@ -130,6 +173,21 @@ class Reader(ABC, Generic[Item]):
     @abstractmethod
     def to_json(self, item: Item, prediction: Any) -> dict[str, Any]:
         """What the model's ``decode`` gave for an item, in words, as plain JSON."""
+
+    def _sentence(self, value: Any, where: str) -> list[str]:
+        """The tokens of a user's sentence, a list of them or a text, as the model reads them.
+
+        Raises:
+            UserError: if it is neither, or has no token.
+        """
+        return as_tokens(value, where, self.token, self.tokenize)
+
+    def _at(self, where: str, item: Item) -> Item:
+        """The item; its place is remembered if it is the longest so far."""
+        n_tokens = sum(item_lengths(self, item))
+        if n_tokens > self.longest[0]:
+            self.longest = n_tokens, where
+        return item
 
     def _count(self, reason: str, n: int = 1) -> None:
         """Add to :attr:`left_out`."""

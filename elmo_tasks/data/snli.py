@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,8 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.batch import IGNORE_INDEX, OnDevice, Text
-from elmo_tasks.data.fields import tokens_field
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.text import check_tokens, read_lines
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, quoted, shortened
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -66,7 +65,7 @@ class SnliReader(Reader[SnliItem]):
             pair = _object(line, where)
             name = pair.get("pairID")
             if isinstance(name, str) and seen.setdefault(name, number) != number:
-                raise UserError(f"{where}: pairID {quoted(name)} is also in line {seen[name]}")
+                raise UserError(f"{where}: pairID {quoted(name)} is also in line {seen[name]}{_of_one_language(pair)}")
             label = pair["gold_label"]
             if label not in (*LABELS, NO_MAJORITY):
                 raise UserError(
@@ -92,16 +91,16 @@ class SnliReader(Reader[SnliItem]):
         return items
 
     def _add(self, items: list[SnliItem], premise: Any, hypothesis: Any, label: str, where: str) -> None:
+        if label == NO_MAJORITY:
+            self._count("no majority")
+            return
         sentences = []
         for name, sentence in (("premise", premise), ("hypothesis", hypothesis)):
             if not isinstance(sentence, str):
                 raise UserError(f"{where}: the {name} must be a text, found {quoted(sentence)}")
-            sentences.append(split_words(sentence))
+            sentences.append(self.tokenize(sentence))
             check_tokens(sentences[-1], f"{where} ({name})")
-        if label == NO_MAJORITY:
-            self._count("no majority")
-        else:
-            items.append(SnliItem(sentences[0], sentences[1], LABELS.index(label)))
+        items.append(self._at(where, SnliItem(sentences[0], sentences[1], LABELS.index(label))))
 
     def texts(self, item: SnliItem) -> list[list[str]]:
         return [item.premise, item.hypothesis]
@@ -121,12 +120,21 @@ class SnliReader(Reader[SnliItem]):
 
     def from_json(self, fields: Mapping[str, Any], where: str) -> SnliItem:
         self._check_fields(fields, where)
-        premise, hypothesis = (tokens_field(fields, name, where, split_words) for name in self.fields)
+        premise, hypothesis = (self._sentence(fields[name], f"{where}: {name}") for name in self.fields)
         return SnliItem(premise, hypothesis, IGNORE_INDEX)
 
     def to_json(self, item: SnliItem, prediction: int) -> dict[str, Any]:
         """The label by its name."""
         return {"label": LABELS[prediction]}
+
+
+def _of_one_language(pair: Mapping[str, Any]) -> str:
+    """What to do about a pair that is there in several languages, as in XNLI; empty for other pairs."""
+    language = pair.get("language")
+    if not isinstance(language, str) or not re.fullmatch(r"[a-z]{2,3}", language):
+        return ""
+    command = f"""grep '"language": *"{language}"' FILE"""
+    return f"; a file in several languages, as XNLI's, has it once in each: make one of one language with: {command}"
 
 
 def _object(line: str, where: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Question answering: SQuAD v1.1 in its official JSON, or the hub's copy."""
+"""Question answering: the JSON of SQuAD v1.1 and of the sets that follow it, or the hub's copy."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
@@ -16,7 +16,7 @@ from elmo_tasks.data.fields import text_field
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.squad_json import Answer, Question, questions_in_rows, read_questions
 from elmo_tasks.data.text import check_tokens
-from elmo_tasks.data.tokens import Token, split_words, tokenize
+from elmo_tasks.data.tokens import Token, tokenize
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.values import Size
 
@@ -31,7 +31,7 @@ class SquadGold(TypedDict):
 
 @dataclass
 class Paragraph:
-    """A context and the tokens that the model reads of it."""
+    """A context and the tokens that the model reads of it, all of them or a stretch."""
 
     context: str
     tokens: list[Token]
@@ -40,6 +40,11 @@ class Paragraph:
     def text(self, first: int, last: int) -> str:
         """The stretch of context from one token to another."""
         return self.context[self.tokens[first].start : self.tokens[last].stop]
+
+    def window(self, first: int, n_tokens: int) -> Paragraph:
+        """A stretch of the tokens."""
+        part = slice(first, first + n_tokens)
+        return Paragraph(self.context, self.tokens[part], self.words[part])
 
 
 @dataclass
@@ -83,12 +88,20 @@ class SquadReader(Reader[SquadItem]):
     Args:
         max_tokens: tokens of a paragraph at most.
         too_long: what to do with a longer one: ``error``, or ``truncate`` it to its first ``max_tokens``. Every dev
-            and test question is still asked of what is left.
+            and test question is still asked of what is left. A finished run has ``windows`` in place of ``error``: it
+            reads all of the paragraph, ``max_tokens`` at a time (see :meth:`parts`).
         bad_answers: what to do if the text at an answer's offset is not the answer: ``error``, or ``drop`` the
             answer of a training question (and the question, if no answer is left). Dev and test keep all answers,
-            since the scorer compares texts.
+            since the scorer compares texts. A finished run has ``ignore`` in place of ``error``: it reads no offsets.
         encoding: of the files.
     """
+
+    changeable: ClassVar[Mapping[str, Any]] = {
+        **Reader.changeable,
+        "max_tokens": Size,
+        "too_long": Literal["windows", "truncate", "error"],
+        "bad_answers": Literal["ignore", "drop", "error"],
+    }
 
     takes_tokens = False  # an answer is a literal part of the text
     fields: ClassVar[Mapping[str, str]] = {"context": "a paragraph", "question": "a question on it"}
@@ -102,11 +115,20 @@ class SquadReader(Reader[SquadItem]):
         encoding: str = "utf-8",
     ) -> None:
         super().__init__(encoding=encoding)
-        self.max_tokens, self.too_long, self.bad_answers = max_tokens, too_long, bad_answers
+        self.max_tokens = max_tokens
+        self.too_long: str = too_long
+        self.bad_answers: str = bad_answers
+
+    @classmethod
+    def after_training(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What was an error in training is none in use."""
+        in_use = {"too_long": "windows", "bad_answers": "ignore"}
+        return {**settings, **{key: value for key, value in in_use.items() if settings.get(key, "error") == "error"}}
 
     def read_file(self, path: Path, split: str) -> list[SquadItem]:
         """All questions of a file, in its order."""
-        return self._items(read_questions(path, self.encoding), str(path), split)
+        questions = read_questions(path, self.encoding, with_offsets=self.bad_answers != "ignore")
+        return self._items(questions, str(path), split)
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SquadItem]:
         """Hub rows with ``id``, ``context``, ``question`` and ``answers`` (lists ``text`` and ``answer_start``)."""
@@ -115,23 +137,26 @@ class SquadReader(Reader[SquadItem]):
     def _items(self, questions: Iterator[Question], where: str, split: str) -> list[SquadItem]:
         items: list[SquadItem] = []
         numbered = list(enumerate(_check_ids(questions, where)))
-        self._check_answers([question for _, question in numbered], where)
-        if split == "train":
+        learns = split == "train" and self.bad_answers != "ignore"
+        if self.bad_answers != "ignore":
+            self._check_answers([question for _, question in numbered], where)
+        if learns:
             numbered = [(number, question) for number, question in numbered if question.fitting]
         for context, on_it in groupby(numbered, lambda pair: pair[1].context):  # those of a paragraph come together
             asked = list(on_it)
-            paragraph = self._paragraph(context, f"{where}: the paragraph of question {shortened(asked[0][1].id, 40)}")
+            place = f"{where}: the paragraph of question {shortened(asked[0][1].id, 40)}"
+            paragraph = self._paragraph(context, place)
             for number, question in asked:
-                item = _item(question, number, paragraph, where, split)
-                if split == "train":
+                item = self._item(question, number, paragraph, where, learns)
+                if learns:
                     self._count_span(item)
-                if split != "train" or item.span is not None:
-                    items.append(item)
+                if not learns or item.span is not None:
+                    items.append(self._at(place, item))
         return items
 
     def _paragraph(self, context: str, where: str) -> Paragraph:
         tokens = tokenize(context, split_hyphens=True)
-        if len(tokens) > self.max_tokens:
+        if len(tokens) > self.max_tokens and self.too_long != "windows":
             if self.too_long == "error":
                 raise UserError(
                     f"{where} has {len(tokens):,} tokens; set "
@@ -143,6 +168,22 @@ class SquadReader(Reader[SquadItem]):
         words = [token.word for token in tokens]
         check_tokens(words, where)
         return Paragraph(context, tokens, words)
+
+    def _item(self, question: Question, number: int, paragraph: Paragraph, where: str, learns: bool) -> SquadItem:
+        words = self.tokenize(question.question)
+        check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
+        answers = question.fitting if learns else question.answers
+        span = _span(paragraph, question.fitting[0]) if question.fitting else None
+        gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in answers])
+        return SquadItem(words, paragraph, span, gold)
+
+    def parts(self, item: SquadItem) -> list[SquadItem]:
+        """The question with each window of a paragraph that is too long; windows overlap by half."""
+        surplus = len(item.paragraph.tokens) - self.max_tokens
+        if self.too_long != "windows" or surplus <= 0:
+            return [item]
+        starts = [*range(0, surplus, max(1, self.max_tokens // 2)), surplus]
+        return [replace(item, paragraph=item.paragraph.window(start, self.max_tokens), span=None) for start in starts]
 
     def _count_span(self, item: SquadItem) -> None:
         if item.span is None:
@@ -184,7 +225,7 @@ class SquadReader(Reader[SquadItem]):
     def from_json(self, fields: Mapping[str, Any], where: str) -> SquadItem:
         self._check_fields(fields, where)
         context, question = (text_field(fields, name, where) for name in self.fields)
-        words = split_words(question)
+        words = self.tokenize(question)
         check_tokens(words, f"{where}: question")
         return SquadItem(
             words, self._paragraph(context, f"{where}: context"), None, SquadGold(id="", number=0, answers=[])
@@ -204,17 +245,9 @@ def _check_ids(questions: Iterable[Question], where: str) -> Iterator[Question]:
         yield question
 
 
-def _item(question: Question, number: int, paragraph: Paragraph, where: str, split: str) -> SquadItem:
-    words = split_words(question.question)
-    check_tokens(words, f"{where}: question {shortened(question.id, 40)}")
-    answers = question.fitting if split == "train" else question.answers
-    span = _span(paragraph, question.fitting[0]) if question.fitting else None
-    gold = SquadGold(id=question.id, number=number, answers=[answer.text for answer in answers])
-    return SquadItem(words, paragraph, span, gold)
-
-
 def _span(paragraph: Paragraph, answer: Answer) -> tuple[int, int] | None:
     """First and last token that an answer touches; None if its end was cut off with the paragraph's."""
+    assert answer.start is not None
     start, stop = answer.start, answer.start + len(answer.text.rstrip())
     if stop > paragraph.tokens[-1].stop:
         return None

@@ -1,4 +1,4 @@
-"""SQuAD v1.1's JSON, checked and read as one question after the other, each with its context and answers."""
+"""The JSON of SQuAD, checked and read as one question after the other, each with its context and answers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from elmo_tasks.data.files import read_content
-from elmo_tasks.data.text import has_half_characters
+from elmo_tasks.data.text import check_mark, encoding_remedy, has_half_characters
 from elmo_tasks.errors import UserError, quoted, shortened
 
-VERSION = "1.1"
-
 _MAX_BYTES = 500_000_000  # the official training set has 30 million
+_AROUND = 2000  # bytes on both sides of one that cannot be decoded, which show the encoding
 
 
 @dataclass
 class Answer:
-    """A reference answer, and its stated offset in the context."""
+    """A reference answer, and its stated offset in the context, if that was read."""
 
     text: str
-    start: int
+    start: int | None
 
     def fits(self, context: str) -> bool:
         """Whether the context has it at that offset."""
-        return self.start >= 0 and context[self.start : self.start + len(self.text)] == self.text
+        return self.start is not None and self.start >= 0 and context.startswith(self.text, self.start)
 
 
 @dataclass
@@ -45,30 +44,33 @@ class Question:
         return [answer for answer in self.answers if answer.fits(self.context)]
 
 
-def read_questions(path: Path, encoding: str = "utf-8") -> Iterator[Question]:
-    """All questions of an official file, plain or compressed.
+def read_questions(path: Path, encoding: str = "utf-8", *, with_offsets: bool = True) -> Iterator[Question]:
+    """All questions of a file in the format of version 1.1, whatever it calls itself, plain or compressed.
+
+    Args:
+        path: of the file.
+        encoding: of its text.
+        with_offsets: read where in the context the answers are; scoring compares their texts alone.
 
     Raises:
-        UserError: naming file and place, if it is not such a file.
+        UserError: naming file and place, if it is not such a file, or if a question has no answer, as in version 2.0.
     """
+    raw = read_content(path, _MAX_BYTES)
+    check_mark(path, raw[: len(codecs.BOM_UTF8)], encoding)
     try:
-        text = read_content(path, _MAX_BYTES).removeprefix(codecs.BOM_UTF8).decode(encoding)
-        content = json.loads(text)
+        content = json.loads(raw.removeprefix(codecs.BOM_UTF8).decode(encoding))
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: not {encoding.upper()} ({error.reason} at byte {error.start:,}); set task.reader.encoding"
-        ) from error
+        around = raw[max(0, error.start - _AROUND) : error.start + _AROUND]
+        remedy = encoding_remedy(around, can_be_set=True)
+        reason = f"{error.reason} at byte {error.start:,}"
+        raise UserError(f"{path}: not {encoding.upper()} ({reason}); {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from error
-    root = _Node(content, str(path))
-    version = root.field("version", str).value
-    if version != VERSION:
-        raise UserError(f"{path}: expected version {VERSION!r}, found {quoted(version)}")
-    for article in root.items("data"):
+    for article in _Node(content, str(path)).items("data"):
         for paragraph in article.items("paragraphs"):
             context = paragraph.text("context")
             for question in paragraph.items("qas"):
-                yield _question(question, context)
+                yield _question(question, context, with_offsets)
 
 
 def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
@@ -84,21 +86,26 @@ def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator
         if len(texts) != len(starts):
             raise UserError(f"{answers.where}: {len(texts)} texts but {len(starts)} answer_starts")
         pairs = [{"text": t.value, "answer_start": s.value} for t, s in zip(texts, starts, strict=True)]
-        yield _question(_Node({**row, "answers": pairs}, node.where), node.text("context"))
+        yield _question(_Node({**row, "answers": pairs}, node.where), node.text("context"), True)
 
 
-def _question(node: _Node, context: str) -> Question:
+def _question(node: _Node, context: str, with_offsets: bool) -> Question:
     id_ = node.text("id")
     node = _Node(node.value, f"{node.where} (question {shortened(id_, 40)})")
     answers = node.items("answers")
-    if not answers:
-        raise UserError(f"{node.where}: no answer; version {VERSION} has at least one for every question")
-    return Question(id_, context, node.text("question"), [_answer(answer, node.where) for answer in answers])
+    if not answers or node.value.get("is_impossible") is True:
+        raise UserError(
+            f"{node.where}: no answer; SQuAD 2.0's unanswerable questions (is_impossible) are not supported: "
+            "leave them out of the file"
+        )
+    return Question(
+        id_, context, node.text("question"), [_answer(answer, node.where, with_offsets) for answer in answers]
+    )
 
 
-def _answer(node: _Node, where: str) -> Answer:
+def _answer(node: _Node, where: str, with_offset: bool) -> Answer:
     node = _Node(node.value, f"{where}: answer")
-    return Answer(node.text("text"), node.field("answer_start", int).value)
+    return Answer(node.text("text"), node.field("answer_start", int).value if with_offset else None)
 
 
 @dataclass

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from elmo_tasks.batch import OnDevice, Text, mask_of
-from elmo_tasks.data.conll2012 import conll_files, read_documents
-from elmo_tasks.data.fields import state_lists, tokens_field
+from elmo_tasks.data.conll2012 import conll_files, read_documents, unescape_ontonotes
+from elmo_tasks.data.fields import state_lists
 from elmo_tasks.data.frames import SrlGold, read_frames
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.tags import find_spans
-from elmo_tasks.data.tokens import split_words
 from elmo_tasks.errors import UserError, counted, quoted
 from elmo_tasks.values import Size
 
@@ -53,11 +52,13 @@ class SrlReader(Reader[SrlItem]):
     """Reads sentences with all of their predicates, so that the words and layers of a sentence are stored once.
 
     A predicate is a token with a frameset. ``left_out`` counts for each split sentences without predicates, training
-    sentences that are too long, and arguments whose label no training sentence has (they stay in the gold and count as
-    missed).
+    sentences that are too long, arguments within another one, and arguments whose label no training sentence has (they
+    stay in the gold and count as missed).
 
     Args:
         max_training_tokens: training sentences with more are left out (100 in He et al., 2017).
+        nested_labels: ``drop`` leaves out an argument within another one, and one around the V, instead of refusing it:
+            a token has one label.
         encoding: of the files.
     """
 
@@ -66,30 +67,34 @@ class SrlReader(Reader[SrlItem]):
         "predicates": "optional: the positions of its predicates, from 0",
     }
 
-    def __init__(self, *, max_training_tokens: Size, encoding: str = "utf-8") -> None:
+    def __init__(
+        self, *, max_training_tokens: Size, nested_labels: Literal["drop"] | None = None, encoding: str = "utf-8"
+    ) -> None:
         super().__init__(encoding=encoding)
-        self.max_training_tokens = max_training_tokens
+        self.max_training_tokens, self.nested_labels = max_training_tokens, nested_labels
 
     def list_files(self, folder: Path) -> list[Path]:
-        """The ``*_conll`` files below it (see :func:`conll_files`)."""
+        """The ``*_conll`` or ``*.conll`` files below it (see :func:`conll_files`)."""
         return conll_files(folder)
 
     def read_file(self, path: Path, split: str) -> list[SrlItem]:
-        """All sentences with predicates of a file, or of a folder of ``*_conll`` files.
+        """All sentences with predicates of a file, or of a folder of such files.
 
         Raises:
             UserError: naming file and line for bad annotation, and the file if there is no such sentence in it.
         """
         items: list[SrlItem] = []
         sentences = [s for document in read_documents(path, self.encoding) for s in document.sentences]
+        inner: list[str] | None = [] if self.nested_labels else None
         for number, sentence in enumerate(sentences):
-            gold = read_frames(sentence, number)
+            gold = read_frames(sentence, number, inner)
             if not gold["predicates"]:
                 self._count(f"{split} sentences without predicates")
             elif split == "train" and len(sentence.rows) > self.max_training_tokens:
                 self._count(f"{split} sentences that are too long")
             else:
-                items.append(SrlItem(sentence.tokens, gold))
+                items.append(self._at(sentence.where(), SrlItem(sentence.tokens, gold)))
+        self._count(f"{split} arguments within another", len(inner or []))
         if not items:
             short = f" of at most {self.max_training_tokens} tokens" if split == "train" else ""
             n_read = counted(len(sentences), "sentence")
@@ -99,6 +104,9 @@ class SrlReader(Reader[SrlItem]):
                 f"{path}: no predicate in the training set has an argument; expected at least one such as (ARG0*)"
             )
         return items
+
+    def token(self, text: str) -> str:
+        return unescape_ontonotes(text)
 
     def texts(self, item: SrlItem) -> list[list[str]]:
         return [item.tokens]
@@ -157,7 +165,7 @@ class SrlReader(Reader[SrlItem]):
         A sentence may have none, such as a heading: its prediction has no frame.
         """
         self._check_fields(fields, where, optional=["predicates"])
-        tokens = tokens_field(fields, "tokens", where, split_words)
+        tokens = self._sentence(fields["tokens"], f"{where}: tokens")
         found = [k for k, word in enumerate(tokens) if word.lower() in self.verbs]
         predicates = fields.get("predicates", found)
         if not isinstance(predicates, list) or not all(type(k) is int and 0 <= k < len(tokens) for k in predicates):

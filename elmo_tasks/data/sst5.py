@@ -47,11 +47,12 @@ class SstReader(LabelledReader):
             sentence = subtrees[-1]
             check_tokens(sentence.tokens, where)
             if split != "train" or not self.phrases:
-                items.append(self._clean(sentence))
+                items.append(self._at(where, self._clean(sentence)))
                 continue
             long_enough = [s for s in subtrees[:-1] if len(s.tokens) >= self.min_phrase_tokens]
             self._count("short phrases", len(subtrees) - 1 - len(long_enough))
-            items += [self._clean(subtree) for subtree in (*long_enough, sentence)]
+            items += [self._clean(subtree) for subtree in long_enough]
+            items.append(self._at(where, self._clean(sentence)))
         return items
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[LabelledText]:
@@ -63,13 +64,13 @@ class SstReader(LabelledReader):
             place = f"{where} row {number}"
             try:
                 tokens, label = [t for t in row["text"].split(" ") if t], row["label"]
-                label = self.labels.index(label) if label in self.labels else int(label)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, AttributeError) as error:
                 raise UserError(f"{place}: expected the columns text and label ({error!r})") from error
-            if not 0 <= label < N_LABELS or (isinstance(row["label"], float) and label != row["label"]):
-                raise UserError(f"{place}: label {row['label']} is not in 0 .. {N_LABELS - 1}")
+            known = [*self.labels, *range(N_LABELS), *map(str, range(N_LABELS))]
+            if isinstance(label, bool) or label not in known:
+                raise UserError(f"{place}: label {quoted(label)} is not in 0 .. {N_LABELS - 1}")
             check_tokens(tokens, place)
-            items.append(self._clean(LabelledText(tokens, label)))
+            items.append(self._at(place, self._clean(LabelledText(tokens, known.index(label) % N_LABELS))))
         return items
 
     def group(self, item: LabelledText) -> Hashable:
@@ -79,8 +80,11 @@ class SstReader(LabelledReader):
             )
         return super().group(item)
 
+    def token(self, text: str) -> str:
+        return unescape_treebank(text) if self.unescape else text
+
     def _clean(self, item: LabelledText) -> LabelledText:
-        return LabelledText([unescape_treebank(t) for t in item.tokens], item.label) if self.unescape else item
+        return LabelledText(list(map(self.token, item.tokens)), item.label)
 
 
 _PIECE = re.compile(r"\((?P<label>[0-4])(?=[ (])|(?P<close>\))|(?P<word>[^ ()]+)|(?P<space> +)|(?P<bad>.)")

@@ -11,14 +11,34 @@ Span = tuple[int, int, str]
 """First token, token after the last, type."""
 
 
+NO_TYPE = "ENTITY"
+"""The type of an entity whose tags have none (``B``, ``I``)."""
+
+_SAME = {"L": "E", "U": "S", "M": "I", "W": "S"}  # BIOUL, BMES, BMEWO
+_PREFIXES = ("B", "I", "E", "S", *_SAME)
+
+
+def has_type(tag: str) -> bool:
+    """Whether a tag is more than the letter of a scheme."""
+    return tag not in _PREFIXES
+
+
+def typed(tag: str) -> str:
+    """``B`` to ``B-ENTITY``; any other text as it is."""
+    return tag if has_type(tag) else f"{tag}-{NO_TYPE}"
+
+
 def split_tag(tag: str) -> tuple[str, str] | None:
-    """``B-PER`` to ``("B", "PER")``, ``O`` to ``("O", "")``, None for what is no tag (L and U are read as E and S)."""
+    """``B-PER`` to ``("B", "PER")``, ``O`` to ``("O", "")``, None for what is no tag.
+
+    The letters of other schemes are read as those of BIOES: L as E, M as I, U and W as S.
+    """
     if tag == "O":
         return "O", ""
     prefix, dash, kind = tag.partition("-")
-    if not dash or not kind or prefix not in ("B", "I", "E", "S", "L", "U"):
+    if not dash or not kind or prefix not in _PREFIXES:
         return None
-    return {"L": "E", "U": "S"}.get(prefix, prefix), kind
+    return _SAME.get(prefix, prefix), kind
 
 
 def find_spans(tags: Sequence[str]) -> list[Span]:

@@ -24,11 +24,13 @@ def check_encoding(name: str) -> str:
         UserError: if it is not one.
     """
     try:
+        if codecs.lookup(name).name == "utf-8-sig":  # a mark is removed in any case
+            return "utf-8"
         ascii_bytes = "a\tb\r\n".encode(name)
     except (LookupError, TypeError, UnicodeError, ValueError):
         ascii_bytes = b""
     if ascii_bytes != b"a\tb\r\n":
-        expected = "an encoding that extends ASCII, such as utf-8, latin-1 or euc-kr"
+        expected = "an encoding that extends ASCII, such as utf-8, latin-1 or cp949"
         raise UserError(f"task.reader.encoding must be {expected}, found {quoted(name)}")
     return codecs.lookup(name).name
 
@@ -36,7 +38,9 @@ def check_encoding(name: str) -> str:
 def read_lines(
     path: Path, max_bytes: int = _MAX_LINE_BYTES, encoding: str | None = None, errors: str = "strict"
 ) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their end; a byte order mark and CRLF ends are removed.
+    """Line numbers from 1 and lines without their end; byte order marks and CRLF ends are removed.
+
+    A byte order mark may begin any line: files with one were joined.
 
     Args:
         path: of the file; its ending says how it is compressed.
@@ -54,25 +58,55 @@ def read_lines(
                 if len(raw) > max_bytes:
                     raise UserError(f"{path}:{number}: more than {max_bytes:,} bytes in a line; expected lines of text")
                 if number == 1:
-                    raw = _without_mark(path, raw, codec)
+                    check_mark(path, raw, codec)
+                if codec == "utf-8":
+                    raw = raw.removeprefix(codecs.BOM_UTF8)
                 line = raw.decode(codec, errors).rstrip("\r\n")
                 if number == 1 and "\r" in line:
                     raise UserError(f"{path}:1: a carriage return within the line; expected lines ending in LF or CRLF")
                 yield number, line
     except UnicodeDecodeError as error:
-        option = "" if encoding is None else "; set task.reader.encoding to the file's, such as latin-1"
-        raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}){option}") from error
+        remedy = encoding_remedy(error.object, can_be_set=encoding is not None)
+        raise UserError(f"{path}:{number}: not {codec.upper()} ({error.reason}); {remedy}") from error
 
 
-def _without_mark(path: Path, line: bytes, codec: str) -> bytes:
-    """A file's first line without the byte order mark of UTF-8.
+def encoding_remedy(content: bytes, *, can_be_set: bool) -> str:
+    """What to do about text that is not in the encoding that was expected; Korean text is known by its bytes.
+
+    Args:
+        content: the bytes that cannot be decoded and some around them.
+        can_be_set: whether there is a key for the encoding.
+    """
+    name = "cp949" if _is_korean(content) else "latin-1"
+    if can_be_set:
+        return f"set task.reader.encoding to the file's, such as {name}"
+    return f"convert it to UTF-8, such as with: iconv -f {name} -t UTF-8"
+
+
+def _is_korean(content: bytes) -> bool:
+    """Whether text outside ASCII is Korean in CP949 (which extends EUC-KR): nearly all of it is Hangul then."""
+    letters = [c for c in content.decode("cp949", "replace") if not c.isascii()]
+    hangul = [c for c in letters if "가" <= c <= "힣"]
+    n_jamo = sum("ㄱ" <= c <= "ㅣ" for c in letters)  # Japanese has its kana at their place
+    n_common = sum(len(c.encode("euc_kr")) == 2 for c in hangul)  # the syllables that EUC-KR itself has
+    return len(hangul) > max(1, n_jamo) and 0.8 * len(letters) <= len(hangul) + n_jamo and 2 * n_common > len(hangul)
+
+
+def check_mark(path: Path, start: bytes, codec: str) -> None:
+    """Check the byte order mark of a file.
+
+    Args:
+        path: of the file.
+        start: its first bytes, two at least.
+        codec: in which it is to be read.
 
     Raises:
-        UserError: if it has that of UTF-16.
+        UserError: if it is that of UTF-16, or that of UTF-8 where another encoding was set.
     """
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or start[:2].count(0) == 1:  # with and without mark
         raise UserError(f"{path}: UTF-16, which is not read; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
-    return line.removeprefix(codecs.BOM_UTF8) if codec == "utf-8" else line
+    if start.startswith(codecs.BOM_UTF8) and codec != "utf-8":
+        raise UserError(f"{path}:1: begins with the mark of UTF-8, but task.reader.encoding={codec}; set it to utf-8")
 
 
 def has_half_characters(text: str) -> bool:

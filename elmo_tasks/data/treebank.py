@@ -12,7 +12,19 @@ from elmo_tasks.errors import UserError, quoted
 
 NULL_ELEMENT = "-NONE-"
 
-_PIECE = re.compile(r"[()]|[^()\s]+")
+_PIECE = re.compile(r"[()]|[^() \t\f\v]+")  # a word may hold a no-break space
+_LEAF = re.compile(r"\([^() \t]+[ \t]+[^() \t]+[ \t]*\)")
+
+
+def are_trees(path: Path, encoding: str | None = None) -> bool:
+    """Whether a file has trees, and not columns, in which a token may be a bracket too.
+
+    All lines up to the first leaf, such as ``(NN rain)``, begin with a bracket.
+    """
+    for line in (line.strip() for _, line in read_lines(path, encoding=encoding)):
+        if line and (not line.startswith("(") or _LEAF.search(line)):
+            return line.startswith("(")
+    return False
 
 
 def read_tagged_trees(path: Path, encoding: str | None = None) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -50,7 +62,7 @@ def read_tagged_trees(path: Path, encoding: str | None = None) -> Iterator[tuple
 def _pieces(path: Path, encoding: str | None) -> Iterator[tuple[int, str]]:
     """Brackets and what is between them, with their lines."""
     for number, line in read_lines(path, encoding=encoding):
-        for piece in _PIECE.findall(line):
+        for piece in _PIECE.findall(line) if line.strip() else ():
             yield number, piece
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
+from elmo_tasks.encoders.base import EncoderModule, as_sentences, batches_by_length, with_gradients_if_tuned
 from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files
@@ -24,7 +24,7 @@ _BATCH_POSITIONS = 8192  # of one batch of sentences of similar length
 _RECURRENT = re.compile(r"(weight|bias)_[ih]h_l\d+(_reverse)?")
 
 
-class CoVe(nn.Module):
+class CoVe(EncoderModule):
     """Stacked biLSTMs over frozen word vectors; D = 2 x ``dim``.
 
     Layer 0 is the word vector, doubled to the width of the others as the biLM's token layer is; layers 1 .. L-1 are
@@ -51,7 +51,9 @@ class CoVe(nn.Module):
         self.lstms = nn.ModuleList(BiLSTM(dim if k == 0 else 2 * dim, dim) for k in range(n_layers))
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._unknown: NDArray[np.float32] = np.zeros(dim, dtype=np.float32)
-        self._digest: str | None = None
+        self._file: tuple[Any, ...] = ()  # the vectors' file as it was when it was read, and how words are looked up
+        self._file_digest = ""
+        self.finish()
 
     @classmethod
     def load(cls, path: str | Path, *, words: Mapping[str, Any], lstm: Mapping[str, int]) -> CoVe:
@@ -85,17 +87,13 @@ class CoVe(nn.Module):
         """D, both directions."""
         return 2 * self.words.dim
 
-    @property
-    def digest(self) -> str:
-        """Digest of the weights and of the whole file of word vectors."""
-        if self._digest is None:
-            assert self.words.path is not None
-            vectors = digest_files([Path(self.words.path)])
-            about = {"encoder": "cove", "words": vectors, "lowercase": self.words.lowercase}
-            if self.words.unit_length:
-                about["unit_length"] = True
-            self._digest = digest_weights(about, self.state_dict())
-        return self._digest
+    def content(self) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+        """The weights, the whole file of word vectors and how words are looked up in it."""
+        self._follow_file()
+        if not self._file_digest:
+            self._file_digest = digest_files([Path(str(self.words.path))])
+        about = {"encoder": "cove", "words": self._file_digest, "lowercase": self.words.lowercase}
+        return about | ({"unit_length": True} if self.words.unit_length else {}), self.state_dict()
 
     def prepare(self, words: Iterable[str]) -> str:
         """Look up the vectors of ``words``, reading the file once for all of them.
@@ -114,14 +112,14 @@ class CoVe(nn.Module):
             return ""
         return f"words without a vector, which are zeros: {len(lost):,} of {len(wanted):,}, such as {lost[0][:60]!r}"
 
-    @torch.no_grad()
-    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    @with_gradients_if_tuned
+    def layers(self, sentences: Iterable[Iterable[str]]) -> list[Tensor]:
         """All layers of each sentence, float ``[L, T, D]`` each, in order.
 
         Raises:
-            UserError: if a sentence is a string and not a list of tokens.
+            UserError: if a sentence is not a list of tokens.
         """
-        check_sentences(sentences)
+        sentences = as_sentences(sentences)
         self._look_up(word for sentence in sentences for word in sentence)
         device = next(self.parameters()).device
         results = [torch.zeros(self.n_layers, 0, self.dim, device=device)] * len(sentences)
@@ -144,7 +142,19 @@ class CoVe(nn.Module):
             layers.append(h)
         return torch.stack(layers, dim=1)
 
+    def _follow_file(self) -> None:
+        """Forget what was read of the file of word vectors if it is another one now, or is read in another way."""
+        try:
+            found = Path(str(self.words.path)).stat()
+        except OSError as error:
+            raise UserError(f"{self.words.path}: the word vectors cannot be read ({error.strerror})") from error
+        settings = (self.words.path, self.words.lowercase, self.words.unit_length)
+        now = (*settings, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        if now != self._file:
+            self._file, self._file_digest, self._vectors = now, "", {}
+
     def _look_up(self, words: Iterable[str]) -> None:
+        self._follow_file()
         new = [word for word in dict.fromkeys(words) if word not in self._vectors]
         found = self.words.lookup(new) if new else {}
         self._vectors.update({word: found.get(word, self._unknown) for word in new})

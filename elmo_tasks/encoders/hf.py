@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import batches_by_length, check_sentences, digest_weights
+from elmo_tasks.encoders.base import EncoderModule, as_sentences, batches_by_length, with_gradients_if_tuned
 from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
 from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer
 from elmo_tasks.encoders.windows import best_window, window_starts
@@ -32,7 +32,7 @@ class Window:
     """Position of a word in the sentence to the first and last place of its pieces in ``ids``."""
 
 
-class HuggingFace(nn.Module):
+class HuggingFace(EncoderModule):
     """A frozen transformer over its tokeniser's pieces.
 
     Layer 0 is the embeddings (positions included), layers 1 .. L-1 are those of the transformer, as its
@@ -45,7 +45,8 @@ class HuggingFace(nn.Module):
         tokenizer: a fast tokeniser.
         pieces: a word's vector is that of its ``first`` piece or the ``mean`` of its pieces.
         window: pieces of a window at most, including special ones; None is as many as the model has positions for.
-        about: further content of the digest.
+        about: what the digest has of the model's configuration and the tokeniser, besides the weights; None is what
+            both say of themselves.
 
     Raises:
         UserError: if the window is out of range, or the model does not give layers of one width for a text.
@@ -62,11 +63,12 @@ class HuggingFace(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
+        self._about = about or _describe(model, tokenizer)
         self.piece_tokenizer = PieceTokenizer(tokenizer, pieces)
         self.window = _checked_window(window, max_positions(model, tokenizer))
-        self._about = {"encoder": "hf", "pieces": pieces, "window": self.window, **(about or {})}
         self.n_layers, self.dim = self._measure()
-        self._digest: str | None = None
+        self._described = _describe(model, tokenizer)
+        self.finish()
 
     @classmethod
     def load(cls, path: str | Path, *, pieces: str = "first", window: int | None = None) -> HuggingFace:
@@ -86,13 +88,25 @@ class HuggingFace(nn.Module):
         about = {"config": config, "tokenizer": json.loads(tokenizer.backend_tokenizer.to_str())}
         return cls(load_model(folder), tokenizer, pieces=pieces, window=window, about=about)
 
-    @property
-    def digest(self) -> str:
-        """Digest of the weights, ``config.json``, the tokeniser and the options."""
-        if self._digest is None:
-            weights = {name: value for name, value in self.model.state_dict().items() if not is_unused(name)}
-            self._digest = digest_weights(self._about, weights)
-        return self._digest
+    def content(self) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+        """The weights, ``config.json``, the tokeniser and the options.
+
+        Raises:
+            UserError: in training mode, in which dropout makes vectors random.
+        """
+        if self.model.training:
+            raise UserError(
+                "this Hugging Face model is in training mode, in which dropout makes its vectors random; call eval()"
+            )
+        now = _describe(self.model, self.tokenizer)
+        about = self._about if now == self._described else now
+        weights = {name: value for name, value in self.model.state_dict().items() if not is_unused(name)}
+        options = {"encoder": "hf", "pieces": self.piece_tokenizer.pieces, "window": self.window}
+        return {**options, **about}, weights
+
+    def train(self, mode: bool = True) -> HuggingFace:
+        """Switch modes. A frozen model stays in evaluation mode: dropout would make its vectors random."""
+        return super().train(mode and any(each.requires_grad for each in self.parameters()))
 
     def prepare(self, words: Iterable[str]) -> str:
         """A remark on the words that have no piece; empty if there are none."""
@@ -103,14 +117,14 @@ class HuggingFace(nn.Module):
             return ""
         return f"words without a piece, which are zeros: {len(lost):,} of {len(distinct):,}, such as {lost[0][:60]!r}"
 
-    @torch.no_grad()
-    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    @with_gradients_if_tuned
+    def layers(self, sentences: Iterable[Iterable[str]]) -> list[Tensor]:
         """All layers of each sentence, float ``[L, T, D]`` each, in order.
 
         Raises:
-            UserError: if a sentence is a string and not a list of tokens.
+            UserError: if a sentence is not a list of tokens.
         """
-        check_sentences(sentences)
+        sentences = as_sentences(sentences)
         device = self.model.device
         results = [torch.zeros(self.n_layers, len(s), self.dim, device=device) for s in sentences]
         windows = [window for k, cut in enumerate(self._pieces(sentences)) for window in self._windows(k, cut)]
@@ -174,6 +188,13 @@ class HuggingFace(nn.Module):
             listed = ", ".join(map(str, widths))
             raise UserError(f"the layers of this model are {listed} wide: layers of different widths cannot be mixed")
         return len(widths), widths[0]
+
+
+def _describe(model: Any, tokenizer: Any) -> dict[str, Any]:
+    """What a model and its tokeniser say of themselves, without truncation and padding, which are not used."""
+    cuts = json.loads(tokenizer.backend_tokenizer.to_str())
+    kept = {key: value for key, value in cuts.items() if key not in ("truncation", "padding")}
+    return {"config": json.loads(model.config.to_json_string(use_diff=False)), "tokenizer": kept}
 
 
 def _pooled(hidden: Tensor, spans: Sequence[tuple[int, int]]) -> Tensor:

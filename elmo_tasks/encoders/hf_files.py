@@ -18,6 +18,7 @@ _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _MAX_TOKENIZER_BYTES = 100_000_000
 _MAX_PIECES, _MAX_LAYERS = 10_000_000, 1000
 _ENDLESS = 10**9  # what tokenisers give as their limit when they have none is larger
+_ENCODERS = ("T5EncoderModel", "MT5EncoderModel", "UMT5EncoderModel")  # the one half of models with a decoder
 _BY_KERNELS = ("quantization_config", "kernel_config", "use_kernels")  # keys by which the library fetches code
 
 
@@ -78,7 +79,7 @@ def load_model(folder: Path) -> Any:
     model, info = _loaded(
         folder,
         "model",
-        library().AutoModel.from_pretrained,
+        _model_class(folder).from_pretrained,
         use_safetensors=True,
         dtype=torch.float32,
         attn_implementation="eager",  # which every model has
@@ -87,7 +88,8 @@ def load_model(folder: Path) -> Any:
     )
     if model.config.is_encoder_decoder:
         raise UserError(
-            f"bilm.path={folder}: {type(model).__name__} is an encoder with a decoder; expected one of the two"
+            f"bilm.path={folder}: {type(model).__name__} is an encoder with a decoder; expected one of them, such as "
+            "a T5's encoder: T5EncoderModel.from_pretrained(NAME).save_pretrained(FOLDER)"
         )
     for name, stored, expected in sorted(info["mismatched_keys"]):
         raise UserError(
@@ -101,6 +103,13 @@ def load_model(folder: Path) -> Any:
             raise UserError(f"bilm.path={folder}: {name!r} holds values that are not finite")
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
+
+
+def _model_class(folder: Path) -> Any:
+    """The class of the library for a folder's model: the automatic one, which takes T5's encoder for the whole T5."""
+    named = read_json(folder / "config.json").get("architectures")
+    name = named[0] if isinstance(named, list) and named else None
+    return getattr(library(), name) if name in _ENCODERS else library().AutoModel
 
 
 def _check_ids(path: Path) -> None:
@@ -125,8 +134,9 @@ def _check_size(folder: Path) -> None:
             raise UserError(f"{folder / 'config.json'}: {key} is {quoted(value)}; expected at most {_MAX_LAYERS:,}")
     settings = _loaded(folder, "configuration", library().AutoConfig.from_pretrained)
     stored = sum(math.prod(shape) for path in folder.glob("*.safetensors") for shape in read_shapes(path).values())
+    kind = _model_class(folder)
     with torch.device("meta"):
-        model = _loaded(folder, "model", lambda _, **__: library().AutoModel.from_config(settings))
+        model = _loaded(folder, "model", lambda _, **__: getattr(kind, "from_config", kind)(settings))
     asked = sum(value.numel() for value in model.parameters())
     if asked > 2 * stored:
         raise UserError(f"{folder / 'config.json'} asks for {asked:,} numbers, but the weights have {stored:,}")

@@ -56,6 +56,14 @@ class Probabilistic(Protocol):
         """The predictions that :meth:`TaskModel.decode` makes of such a tensor."""
 
 
+@runtime_checkable
+class Scored(Protocol):
+    """A model that can choose between its predictions for several parts of an item."""
+
+    def scores(self, out: Any, batch: Any) -> Tensor:
+        """How sure :meth:`TaskModel.decode` is of each prediction, ``[B]``, comparable between inputs of any length."""
+
+
 @dataclass
 class ClassifierOutput:
     """``logits``: float ``[B, K]``."""

@@ -25,10 +25,16 @@ _CHARACTER_BOUND = 0.05  # character embeddings start between minus this and thi
 
 @dataclass
 class SpanOutput:
-    """``starts``, ``ends``: log-probabilities of an answer's first and last token, ``[B, T]``, -inf on padding."""
+    """Of an answer's first and its last token.
+
+    Attributes:
+        starts, ends: log-probabilities, ``[B, T]``, -inf on padding.
+        total: ``[B]``, what was subtracted from the scores of both tokens to make them log-probabilities.
+    """
 
     starts: Tensor
     ends: Tensor
+    total: Tensor
 
 
 class Bidaf(TaskModel):
@@ -96,7 +102,9 @@ class Bidaf(TaskModel):
         x = self.dropout(x + self._attend_to_itself(x, mask))  # one mask for both pointers
         starts = self.start_encoder(x, mask)
         ends = self.end_encoder(torch.cat([x, starts], dim=2), mask)
-        return SpanOutput(_over_tokens(self.start_score(starts), mask), _over_tokens(self.end_score(ends), mask))
+        start_scores, end_scores = _masked(self.start_score(starts), mask), _masked(self.end_score(ends), mask)
+        total = start_scores.detach().logsumexp(dim=1) + end_scores.detach().logsumexp(dim=1)
+        return SpanOutput(_over_tokens(start_scores, mask), _over_tokens(end_scores, mask), total)
 
     def _encode(self, text: Text) -> Tensor:
         """A text's tokens in context, ``[B, T, H]``."""
@@ -154,8 +162,16 @@ class Bidaf(TaskModel):
     def decode(self, out: SpanOutput, batch: SquadBatch) -> list[str]:
         return self.choose(self.log_probabilities(out, batch), batch)
 
+    def scores(self, out: SpanOutput, batch: SquadBatch) -> Tensor:
+        """The score of each chosen span before the softmax, by which paragraphs compare (Clark and Gardner, 2017)."""
+        return self.log_probabilities(out, batch).flatten(1).amax(dim=1) + out.total
+
+
+def _masked(scores: Tensor, mask: Tensor) -> Tensor:
+    """``[B, T, 1]`` to ``[B, T]``, with the least number on padding."""
+    return scores.squeeze(2).masked_fill(~mask, torch.finfo(scores.dtype).min)
+
 
 def _over_tokens(scores: Tensor, mask: Tensor) -> Tensor:
-    """``[B, T, 1]`` to log-probabilities ``[B, T]`` over a text's tokens."""
-    scores = scores.squeeze(2).masked_fill(~mask, torch.finfo(scores.dtype).min)
+    """Scores ``[B, T]`` to log-probabilities over a text's tokens."""
     return scores.log_softmax(dim=1).masked_fill(~mask, -torch.inf)

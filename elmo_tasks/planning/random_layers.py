@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -13,8 +13,6 @@ from elmo_tasks.store.shard import Array
 from elmo_tasks.store.store import Filled, Store
 from elmo_tasks.store.tokens import TokenStore
 
-Sentences = Sequence[Sequence[str]]
-
 _ROWS = 4096
 
 
@@ -22,16 +20,15 @@ class RandomLayerStore(LayerStore):
     """Random layers in place of a :class:`LayerStore`'s; they are read and converted in the same way."""
 
     def __init__(self, store: LayerStore) -> None:
-        self.encoder, self.state = store.encoder, store.state
+        self.__dict__.update(vars(store))
         rows = np.random.default_rng(0).standard_normal((_ROWS, *store.row), np.float32)
         self._rows = rows.astype(store.shards.dtype)
 
-    def fill(self, sentences: Sentences) -> Filled:
+    def fill(self, sentences: Iterable[Iterable[str]]) -> Filled:
         """Nothing is computed."""
         return Filled()
 
-    def get(self, sentence: Sequence[str]) -> Array:
-        """Random layers ``[n, L, D]``."""
+    def _layers_of(self, sentence: Sequence[str]) -> Array:
         rows: Array = self._rows[np.arange(len(sentence)) % _ROWS]  # np.resize would copy all of them first
         return rows
 
@@ -40,10 +37,10 @@ class RandomTokenStore(TokenStore):
     """Random token layers in place of a :class:`TokenStore`'s; the LSTMs run on them."""
 
     def __init__(self, store: TokenStore) -> None:
-        self.encoder, self.state = store.encoder, store.state
+        self.__dict__.update(vars(store))
         self._vector = torch.randn(1, *store.row)
 
-    def fill(self, sentences: Sentences) -> Filled:
+    def fill(self, sentences: Iterable[Iterable[str]]) -> Filled:
         """Nothing is computed."""
         return Filled()
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_tasks.data.files import decompressed_name
+from elmo_tasks.data.text import check_encoding
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.files import read_json as read_json_file
 from elmo_tasks.files import write_json, write_text
 from elmo_tasks.predict.readable import readable
+from elmo_tasks.predict.settings import ENCODING, parse_settings
 
 if TYPE_CHECKING:
     from elmo_tasks.predict.predictor import Predictor
@@ -27,7 +29,7 @@ def predict(arguments: list[str]) -> None:
     parser.add_argument("--tokenized", action="store_true", help="split at spaces only")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--keep-going", action="store_true", help="report bad items and skip them")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     from elmo_tasks.predict.lines import numbered_lines, read_json, read_text  # torch takes seconds: not for --help
 
     n_skipped = 0
@@ -39,12 +41,16 @@ def predict(arguments: list[str]) -> None:
 
     on_error = skip if given.keep_going else None
     predictor = _load(given)
+    encoding = check_encoding(parse_settings(given.settings).get(ENCODING, "utf-8"))  # not that of the run's files
     if given.tokenized and not predictor.reader.takes_tokens:
         task = predictor.run.config["task"]["name"]
         raise UserError(f"--tokenized: task={task} takes text, not tokens; leave it out")
-    lines = numbered_lines(given.text)
+    lines = numbered_lines(given.text, encoding)
     as_json = given.jsonl or decompressed_name(Path(given.text)).endswith(".jsonl")
-    read = read_json(lines, on_error) if as_json else read_text(lines, predictor, on_error, tokenized=given.tokenized)
+    if as_json:
+        read = read_json(lines, on_error, encoding)
+    else:
+        read = read_text(lines, predictor, on_error, tokenized=given.tokenized, encoding=encoding)
     inputs = [*read]
     n_items = len(inputs) + n_skipped  # so far, those that could not be read
     if not inputs and not n_skipped:
@@ -72,7 +78,7 @@ def evaluate(arguments: list[str]) -> None:
         help="read FILE as this split (default: test)",
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for scores and official files")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     predictor = _load(given)
     folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.name}"
     _refuse_other_scores(folder / "scores.json", given.file)
@@ -108,12 +114,18 @@ def _load(given: argparse.Namespace) -> Predictor:
     from elmo_tasks.predict.predictor import load_run  # torch takes seconds: not for --help
 
     moved = {"bilm_path": given.bilm, "words_path": given.words, "warm_text": given.warm_text}
-    return load_run(given.run, **moved, packages=given.package)
+    return load_run(given.run, **moved, packages=given.package, settings=parse_settings(given.settings))
 
 
 def _parser(command: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(f"elmo-tasks {command}", description=description)
     parser.add_argument("run", metavar="RUN", help="folder of a finished run: outputs/runs/ID")
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="keys that do not concern what was trained, such as task.reader.encoding=latin-1",
+    )
     parser.add_argument("--bilm", metavar="DIR", help="where the biLM is now, if it was moved")
     parser.add_argument("--words", metavar="FILE", help="where your file of word vectors is now, if it was moved")
     parser.add_argument("--warm-text", metavar="FILE", help="where your bilm.warm_text is now, if it was moved")

@@ -28,6 +28,7 @@ from elmo_tasks import interrupts
 from elmo_tasks.command_line import run_command
 from elmo_tasks.data.corpus import check_shards
 from elmo_tasks.errors import UserError, counted
+from elmo_tasks.files import remove_temporaries
 from elmo_tasks.lock import owned
 from elmo_tasks.pretraining.evaluate import export_state, load, perplexity
 from elmo_tasks.pretraining.pack import read_pack, write_pack
@@ -76,6 +77,7 @@ def _train(options: argparse.Namespace) -> None:
     keep_freed_memory()
     limit_primitive_caches()
     with owned(options.out / "training.lock", wait=False, remedy="let it end, or choose another --out"):
+        remove_temporaries(options.out)
         training = Training(read_pack(options.pack), settings, device, options.out, not options.no_graph, max_bytes)
         seconds = math.inf if options.minutes is None else 60 * options.minutes - (time.monotonic() - began)
         score_every = training.stream.updates_per_epoch if options.score_every is None else options.score_every

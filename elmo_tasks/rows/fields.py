@@ -12,7 +12,17 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """The checks of every part of a row: no unknown field, no conversion ("1" is no number), no NaN."""
 
 
+MAX_NAME = 255
+"""The most characters of a name, as of a file's."""
+
+
 def _name(value: str) -> str:
+    if len(value) <= MAX_NAME:
+        return _place(value)
+    raise ValueError(f"must be a name of at most {MAX_NAME} characters")
+
+
+def _place(value: str) -> str:
     if value and value.isprintable():
         return value
     raise ValueError("must be a printable name")
@@ -25,7 +35,7 @@ def _time(value: str) -> str:
 
 
 def _relative(value: str) -> str:
-    path = PurePosixPath(_name(value))
+    path = PurePosixPath(_place(value))
     if path.is_absolute() or ".." in path.parts:
         raise ValueError("must be a path below the folder of the rows")
     return value
@@ -38,6 +48,7 @@ Place = Literal["input", "output"]
 Ended = Literal["patience", "max_epochs", "max_steps", "diverged"]
 
 Name = Annotated[str, AfterValidator(_name)]
+FolderName = Annotated[str, AfterValidator(_place)]
 Time = Annotated[str, AfterValidator(_time)]
 RelativePath = Annotated[str, AfterValidator(_relative)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]

@@ -11,12 +11,15 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json as parse_json
 
-from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import read_bytes, write_json
 from elmo_tasks.rows.schema import SCHEMA, FailedRow, Row
 
 MAX_BYTES = 64 * 2**20
 """A larger file is not a row: a curve of 100,000 points takes a fifth of this."""
+
+MAX_NUMBER = 1e100
+"""No number of a row is as large."""
 
 AnyRow = Row | FailedRow
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="status")])
@@ -43,10 +46,27 @@ def from_text(content: bytes | str, name: str) -> AnyRow:
     if document["schema"] != SCHEMA:
         found = repr(document["schema"])[:20]
         raise UserError(f"{name}: row of schema {found}, expected {SCHEMA}; delete it and run the cell again")
+    _check_numbers(document, name)
     try:
         return _ROW.validate_json(content)
     except ValidationError as error:
         raise UserError(f"{name}: {_sentence(error)}") from None
+
+
+def _check_numbers(document: dict[str, Any], name: str) -> None:
+    """Check that means and deviations can be computed of every number, of the configuration too.
+
+    Raises:
+        UserError: naming the first that is too large.
+    """
+    left: list[tuple[str, Any]] = [("", document)]
+    while left:
+        where, value = left.pop()
+        if isinstance(value, (dict, list)):
+            parts = value.items() if isinstance(value, dict) else enumerate(value)
+            left += [(f"{where}.{shortened(str(key), 30)}".lstrip("."), part) for key, part in parts]
+        elif isinstance(value, (int, float)) and not -MAX_NUMBER < value < MAX_NUMBER:
+            raise UserError(f"{name}: {where} must be a number below {MAX_NUMBER:g}, found {quoted(value)}")
 
 
 def from_json(content: dict[str, Any], name: str) -> AnyRow:
@@ -62,7 +82,7 @@ def read_row(path: Path) -> AnyRow:
     """
     row = from_text(read_bytes(path, MAX_BYTES), str(path))
     if row.run_id != path.stem:
-        raise UserError(f"{path}: run_id must be the file's name, found {row.run_id}")
+        raise UserError(f"{path}: run_id must be the file's name, found {quoted(row.run_id)}")
     return row
 
 
@@ -107,4 +127,4 @@ def _sentence(error: ValidationError) -> str:
         return reason
     reason = shortened(reason, 120)
     expected = reason if reason.startswith("must") else f"must be {reason}"
-    return f"{where} {expected}, found {first['input']!r:.60}"
+    return f"{where} {expected}, found {quoted(first['input'], 60)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic.dataclasses import dataclass
 
-from elmo_tasks.rows.fields import STRICT, Count, Digest, Name, Scores
+from elmo_tasks.rows.fields import STRICT, Count, Digest, FolderName, Name, Scores
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -20,7 +20,7 @@ class InitialWeightsRecord:
 class Exported:
     """The biLM that came of a training: its folder, and the digest that a biLM's row would have."""
 
-    folder: Name
+    folder: FolderName
     digest: Digest
 
 

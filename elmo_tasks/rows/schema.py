@@ -156,6 +156,13 @@ class Row(Measured, Header):
         return self
 
     @model_validator(mode="after")
+    def _uses_some_of_its_items(self) -> Row:
+        for name, items in self.data.items.items():
+            if not 0 < items.used <= items.original:
+                raise ValueError(f"data.items.{name}: used must be from 1 to {items.original}, found {items.used}")
+        return self
+
+    @model_validator(mode="after")
     def _has_the_mixes_of_its_placement(self) -> Row:
         if self.elmo is not None:
             expected = PLACES[self.elmo.placement] if self.training is not None else []

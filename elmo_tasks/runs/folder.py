@@ -25,15 +25,25 @@ A run that ``trainer.max_epochs`` ended keeps its state, so that one with a larg
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmo_tasks.config.identity import RunDigests
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import remove_temporary, sha256, write_json
+from elmo_tasks.files import (
+    OTHER_FOLDER,
+    remove_stale,
+    remove_temporaries,
+    sha256,
+    write_atomically,
+    write_json,
+    write_text,
+)
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.schema import Row
 from elmo_tasks.training.budget import epochs_stand_alone
@@ -43,6 +53,7 @@ WEIGHTS, CONFIG, RUN, FITTED = "model.safetensors", "config.json", "run.json", "
 BILM = "bilm"
 """The folder of a trained biLM, in that of its run."""
 PREDICTIONS = "predictions"
+WANDB = "wandb"
 
 
 class RunFolder:
@@ -107,18 +118,21 @@ class RunFolder:
         self.settle()
 
     def settle(self) -> None:
-        """Move a finished run to its place."""
+        """Move a finished run to its place, and remove the temporary files of processes that were killed."""
+        for path in (self.row, self.partial):
+            remove_stale(path, 0)
+        for folder in (self.partial, self.final):
+            remove_temporaries(folder)
         if self._unpublished_row(self.partial).exists():
             if self.final.exists():
                 shutil.rmtree(self._replaced, ignore_errors=True)
                 self.final.rename(self._replaced)
             self.partial.rename(self.final)
-            for temporary in self.final.glob(".*.tmp"):  # of processes that were killed
-                remove_temporary(temporary)
         finished = self._unpublished_row(self.final)
         if finished.exists():
             row = read_row(finished)
-            assert isinstance(row, Row)
+            if not isinstance(row, Row):
+                raise UserError(f"{finished}: expected the row of a finished run; remove the folder that it is in")
             self._publish_row(row, self.final)
             if not ended_by_epochs(row):
                 (self.final / STATE).unlink(missing_ok=True)
@@ -126,6 +140,27 @@ class RunFolder:
             if not any(self.final.iterdir()):  # nothing was trained
                 self.final.rmdir()
         shutil.rmtree(self._replaced, ignore_errors=True)
+
+    def check_links(self) -> None:
+        """Check that nothing in the run's folders is a link: what is written there would be written elsewhere.
+
+        Only the folder of W&B, which is one for each process, has links; it is not looked into. The folders that the
+        run's folders are in may be links, such as ``outputs`` to another disk.
+
+        Raises:
+            UserError: naming a link.
+        """
+        for folder in (self.partial, self.final, self.row.with_suffix("")):
+            for parent, folders, files in os.walk(folder):
+                for path in (Path(parent) / name for name in (*folders, *files)):
+                    if path.is_symlink():
+                        raise UserError(
+                            f"{path}: a link in the folder of a run, which is not written through; remove it"
+                        )
+                if Path(parent) == folder and WANDB in folders:
+                    folders.remove(WANDB)
+        if self.partial.is_symlink():
+            raise UserError(f"{self.partial}: a link in place of a run's folder; remove it")
 
     def check_weights(self, row: Row) -> Path:
         """The weights that a row was measured with.
@@ -146,8 +181,7 @@ class RunFolder:
         found = {}
         for name, content in contents.items():
             path = folder / PREDICTIONS / split / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, "utf-8")
+            write_text(path, content, OTHER_FOLDER)
             found[f"{self.run_id}/{split}/{name}"] = sha256(path)
         return found
 
@@ -175,8 +209,7 @@ def _copy_files(folder: Path, target: Path) -> None:
         if path.is_file():
             copy = target / path.relative_to(folder)
             try:
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
+                write_atomically(copy, partial(shutil.copyfile, path))
             except OSError as error:
                 raise UserError(
                     f"{copy}: cannot be written ({error.strerror}); the run has finished, so make room, or set "

@@ -19,6 +19,7 @@ from elmo_tasks.config.resolvers import SHARDS
 from elmo_tasks.data.windows import PADDED_CHARACTERS
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
+from elmo_tasks.nn.characters import MAX_CHARACTERS
 from elmo_tasks.progress import say
 from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.fields import Kind, Split
@@ -43,7 +44,8 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
     Raises:
         UserError: naming the first one.
     """
-    widest = max(width for width, _ in bilm_options(cfg["bilm"]).filters)  # first: it may be no biLM at all
+    options = bilm_options(cfg["bilm"])  # first: it may be no biLM at all
+    widest = max(width for width, _ in options.filters)
     path, fraction, limit = cfg["bilm"]["path"], cfg["data"]["fraction"], cfg["trainer"]["limit_val_batches"]
     if (found := cfg["elmo"]["placement"]) != "none":
         raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
@@ -54,6 +56,11 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
     if not is_all(limit) and not isinstance(limit, int):
         expected = "1.0 (all batches) or a whole number of at least 1"
         raise UserError(f"trainer.limit_val_batches must be {expected} with task=lm, found {limit}")
+    if options.max_characters != MAX_CHARACTERS:
+        raise UserError(
+            f"bilm.options.char_cnn.max_characters_per_token={options.max_characters}: training reads words of "
+            f"{MAX_CHARACTERS}; a biLM that reads others can be used, but not be trained further"
+        )
     if widest > PADDED_CHARACTERS:
         raise UserError(
             f"bilm.options.char_cnn.filters: a filter of {widest} characters; training pads words for filters of at "

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.files import OTHER_FOLDER, read_json, remove_stale, write_json
+from elmo_tasks.files import OTHER_FOLDER, read_object, remove_stale, write_json
 from elmo_tasks.lock import owned
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.runs.folder import CONFIG, PREDICTIONS, RUN, RunFolder
+from elmo_tasks.runs.folder import CONFIG, PREDICTIONS, RUN, WANDB, RunFolder
 from elmo_tasks.training.checkpoint import STATE
 
-NOT_COPIED = ("wandb", ".*.tmp")
+NOT_COPIED = (WANDB, ".*.tmp")
 """W&B knows the smaller run by its own name; temporary files are of processes that were killed."""
 
 
@@ -69,6 +69,7 @@ def use_smaller_budget(run: Extendable, folder: RunFolder) -> None:
                 stack.enter_context(owned(smaller.lock, wait=False))
             except UserError:
                 continue
+            smaller.check_links()
             smaller.settle()
             try:
                 taken = _take_over(run, folder, smaller, finished_row(smaller.row))
@@ -136,7 +137,8 @@ def _copy_result(smaller: RunFolder, copy: Path) -> None:
 def _rename(copy: Path, run: Extendable) -> None:
     """Write the name and the budget of the run in place of those of the smaller one."""
     if (copy / RUN).exists():
-        about, config = read_json(copy / RUN), read_json(copy / CONFIG)
+        about = read_object(copy / RUN, {"run_id": str})
+        config = read_object(copy / CONFIG, {"trainer": dict})
         about["run_id"], config["trainer"]["max_epochs"] = run.run_id, run.n_epochs
         write_json(copy / RUN, about, OTHER_FOLDER)
         write_json(copy / CONFIG, config, OTHER_FOLDER)

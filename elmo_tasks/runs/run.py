@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from elmo_tasks.assembly import check_machine
 from elmo_tasks.config.compose import validate
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, out_of_memory
 from elmo_tasks.lock import owned
 from elmo_tasks.processor import use_exact_products
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
@@ -29,8 +29,13 @@ from elmo_tasks.runs.larger_budget import Extendable, use_smaller_budget
 from elmo_tasks.runs.plan import plan
 from elmo_tasks.runs.summary import print_summary
 from elmo_tasks.training.budget import budget_note
+from elmo_tasks.training.cluster import check_start
 from elmo_tasks.training.memory import keep_freed_memory
 from elmo_tasks.training.progress import silence_lightning
+
+LESS_MEMORY = (
+    "or lower task.training.batch_tokens or batch_size (task=lm: task.data.batch_size); plan=true estimates the need"
+)
 
 
 def run(config: DictConfig) -> float:
@@ -54,6 +59,8 @@ def make_row(config: DictConfig) -> Row | None:
     checked = validate(config)
     checked.check_components()
     cfg = checked.to_json()
+    if not cfg["plan"]:  # which is made where the run is submitted
+        check_start(cfg["trainer"]["devices"], cfg["trainer"]["num_nodes"])
     prepare_process(cfg)
     this_run = build_run(cfg)
     if this_run.rank == 0 and (note := budget_note(cfg["trainer"])):
@@ -66,6 +73,7 @@ def make_row(config: DictConfig) -> Row | None:
     with ExitStack() as stack:
         if this_run.rank == 0:  # the first of several processes owns the run for all of them
             stack.enter_context(owned(folder.lock, wait=cfg["if_running"] == "wait"))
+            folder.check_links()
             folder.settle()
             if isinstance(this_run, Extendable) and not cfg["force"] and finished_row(folder.row) is None:
                 use_smaller_budget(this_run, folder)
@@ -93,9 +101,9 @@ def print_what_is_next(folder: RunFolder) -> None:
     """What a user may want to do with a finished run."""
     if folder.can_go_on:
         print("trainer.max_epochs ended the training; a run with a larger one goes on from here")
-    # W&B leaves one offline folder for each time that the run was started
+    # W&B leaves an offline folder for each time that the run was started; the last one has all curves
     if offline := sorted(map(str, folder.final.glob("wandb/offline-run-*"))):
-        print(f"upload the curves: wandb sync {' '.join(offline)}")
+        print(f"upload the curves: wandb sync {offline[-1]}")
 
 
 def prepare_process(cfg: dict[str, Any]) -> None:
@@ -122,9 +130,13 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
     except UserError as error:  # bad input is not a result
         raise error if this_run.rank == 0 else UserError(f"process {this_run.rank}: {error}") from None
     except OSError as error:
+        if (sentence := out_of_memory(error, LESS_MEMORY)) is not None:
+            raise sentence from error
         where = error.filename or f"paths.outputs={cfg['paths']['outputs']}"
         raise UserError(f"{where}: {error.strerror}; check that it can be written and that there is space") from error
     except Exception as error:
+        if (sentence := out_of_memory(error, LESS_MEMORY)) is not None:  # of this machine: no result either
+            raise sentence from error
         if this_run.rank == 0 and finished is None:
             message = "".join(traceback.format_exception_only(error)).strip()
             write_row(folder.row, FailedRow(**header, error=message))

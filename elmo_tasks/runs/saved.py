@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,6 +111,10 @@ def read_model(folder: Path, moved: Moved = NOT_MOVED, packages: Sequence[str] =
         raise UserError(f"{folder}: no {RUN} in it; expected the folder of one finished run, outputs/runs/ID")
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
+    if (
+        not re.fullmatch(r"\w[^/]{0,200}", about["run_id"]) or not about["run_id"].isprintable()
+    ):  # files are named after it
+        raise UserError(f"{folder / RUN}: run_id must be the name of a run, found {quoted(about['run_id'])}")
     config = read_object(folder / CONFIG, dict.fromkeys(_SECTIONS, dict))
     task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})

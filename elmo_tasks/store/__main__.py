@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Column, Table
 
 from elmo_tasks.command_line import run_command
-from elmo_tasks.errors import UserError
+from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.files import free_bytes
 from elmo_tasks.formatting import format_bytes
+from elmo_tasks.places import SAMPLE_TEXT
 from elmo_tasks.store.inventory import StoredFolder, inventory, removable, remove, verify
 from elmo_tasks.store.shard import VERSION
 
+if TYPE_CHECKING:
+    from elmo_tasks.encoders.base import Encoder
+
 FOLDER = Path("outputs/layers")
+UNITS = {"layers": "sentences", "tokens": "words"}
 DIGITS = 8
 """Digits of a digest that are shown; they are enough for ``prune``."""
 
@@ -35,6 +41,14 @@ def main(arguments: list[str]) -> None:
     prune.add_argument("--yes", action="store_true", help="remove them")
     check = commands.add_parser("verify", help="read everything through and compare it with its checksums")
     check.add_argument("--remove", action="store_true", help="remove damaged shards, so that they are computed again")
+    check.add_argument(
+        "--recompute", type=int, metavar="N", help="also compute N sentences (or words) of a folder again"
+    )
+    check.add_argument("--bilm", help="with which biLM: mini, small, mini_ko, or a folder; or a Hugging Face folder")
+    check.add_argument(
+        "--text", type=Path, help="tokenised sentences, one a line, of which those that are stored count"
+    )
+    check.add_argument("--warm-text", type=Path, default=SAMPLE_TEXT / "heldout.txt", help="bilm.warm_text of the runs")
     for each in (parser, *commands.choices.values()):
         default = FOLDER if each is parser else argparse.SUPPRESS
         each.add_argument("--dir", type=Path, default=default, help=f"bilm.store.dir (default: {FOLDER})")
@@ -43,7 +57,10 @@ def main(arguments: list[str]) -> None:
     if chosen.command == "prune":
         _prune(found, tuple(chosen.encoder), chosen.idle_days, chosen.yes)
     elif chosen.command == "verify":
+        _check_recompute(chosen)
         _verify(found, chosen.remove)
+        if chosen.recompute is not None:
+            _recompute(found, chosen)
     else:
         _list(found, chosen.dir)
 
@@ -107,6 +124,42 @@ def _verify(found: list[StoredFolder], remove_bad: bool) -> None:
         )
     if n_bad and not remove_bad:
         raise UserError(f"{n_bad} damaged; run verify --remove; the next run recomputes what it needs")
+
+
+def _check_recompute(chosen: argparse.Namespace) -> None:
+    n = chosen.recompute
+    if (n is None) != (chosen.bilm is None) or (n is not None and n < 1):
+        raise UserError("verify --recompute N needs an N of at least 1 and --bilm NAME, the encoder to compute with")
+
+
+def _recompute(found: list[StoredFolder], chosen: argparse.Namespace) -> None:
+    from elmo_tasks.bilm.model import BiLM  # seconds, which the other commands do not need
+    from elmo_tasks.data.corpus import read_sentences
+    from elmo_tasks.encoders.hf import HuggingFace
+    from elmo_tasks.store.recompute import recompute, store_of
+
+    path = Path(chosen.bilm)
+    encoder: Encoder = HuggingFace.load(path) if (path / "config.json").is_file() else BiLM.load(chosen.bilm)
+    text = [] if chosen.text is None else list(read_sentences(chosen.text))
+    n_stores, bad = 0, []
+    for kept in found:
+        store = store_of(kept, encoder, list(read_sentences(chosen.warm_text))) if kept.version == VERSION else None
+        if store is None:
+            continue
+        n_stores += 1
+        result = recompute(store, text, chosen.recompute)
+        n_right = result.n - len(result.differing)
+        print(f"{kept.folder}: {n_right} of {result.n} recomputed {UNITS[kept.keep]} are right")
+        if not result.n:
+            print(f"{kept.folder}: an earlier version wrote it and names no sentence; --text FILE can name them")
+        for tokens, error in result.differing[:3]:
+            print(f"{kept.folder}: {quoted(' '.join(tokens))} is off by up to {error:.3g}")
+        bad += [str(kept.folder)] if result.differing else []
+    if not n_stores:
+        raise UserError(f"--bilm {chosen.bilm}: nothing that can be recomputed here is of this encoder")
+    if bad:
+        listed = ", ".join(bad)
+        raise UserError(f"{listed}: layers that are not those of {chosen.bilm}; remove it: the next run recomputes")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ class Filling:
             sentences = [wanted[key] for key in keys]
             new = [(key, array) for key, array in zip(keys, self.compute(sentences), strict=True) if key in missing]
             if new:
-                self.shards.append([key for key, _ in new], [array for _, array in new])
+                sample = [wanted[key] for key, _ in (new[0], new[len(new) // 2], new[-1])]
+                self.shards.append([key for key, _ in new], [array for _, array in new], sample)
             self.update(_n_tokens(sentences))
         return _n_tokens(wanted.values())
 

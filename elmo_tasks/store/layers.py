@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.errors import UserError
+from elmo_tasks.encoders.base import Encoder, as_sentences
 from elmo_tasks.store.filling import Filling, SentencesByKey
 from elmo_tasks.store.shard import Array
 from elmo_tasks.store.store import Sentences, Store, key_of
@@ -48,21 +48,24 @@ class LayerStore(Store):
         missing = super().missing(wanted)
         return wanted if self.state == "carry" and missing else missing
 
-    def get(self, sentence: Sequence[str]) -> Array:
+    def get(self, sentence: Iterable[str]) -> Array:
         """The layers ``[n, L, D]`` of a sentence.
 
         Raises:
-            UserError: if :meth:`fill` was not given it.
+            UserError: if it is not a list of tokens, :meth:`fill` was not given it, or the encoder has changed since.
         """
+        self._expect_same_encoder(exact=False)
+        return self._layers_of(as_sentences([sentence])[0])
+
+    def _layers_of(self, sentence: Sequence[str]) -> Array:
         key = self._streamed.get(tuple(sentence), b"") if self.state == "carry" else key_of(sentence)
         return self._stored(key, sentence)
 
-    def padded(self, sentences: Sentences) -> Tensor:
-        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
+    def _padded(self, sentences: Sentences) -> Tensor:
         n_tokens = max(map(len, sentences))
         layers = np.zeros((len(sentences), n_tokens, self.encoder.n_layers, self.encoder.dim), dtype=np.float32)
         for row, sentence in zip(layers, sentences, strict=True):
-            row[: len(sentence)] = self.get(sentence)
+            row[: len(sentence)] = self._layers_of(sentence)
         return torch.from_numpy(layers).transpose(1, 2)
 
     @cached_property
@@ -71,25 +74,29 @@ class LayerStore(Store):
         return {}
 
     def _about(self) -> dict[str, Any]:
-        if self.state != "reset" and not isinstance(self.encoder, BiLM):
-            raise UserError(f"bilm.state={self.state}: only a biLM has states; leave bilm.state=reset")
-        warm = self.encoder.warm_digest if isinstance(self.encoder, BiLM) and self.state == "warm" else None
+        warm = None
+        if self.state == "warm" and isinstance(self.encoder, BiLM):
+            self.encoder.expect_warm()
+            warm = self.encoder.warm_digest
         return {"keep": "layers", "state": self.state, "warm": warm}
 
-    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
+    def _reader(self) -> Encoder:
+        """For a stream the biLM with states of its own, which other threads and stores leave alone."""
         if self.state != "carry":
-            return filling.fill(wanted)
-        assert isinstance(self.encoder, BiLM)  # see _about
-        self.encoder.reset_carried_state()
-        return filling.fill_in_order(wanted)
+            return self.encoder
+        assert isinstance(self.encoder, BiLM)  # see Store
+        return self.encoder.with_own_states()
 
-    def _compute(self, sentences: Sentences) -> list[Array]:
-        return [layers.transpose(0, 1).cpu().numpy() for layers in self._layers(sentences)]
+    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
+        return filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
 
-    def _layers(self, sentences: Sentences) -> list[Tensor]:
+    def _compute(self, reader: Encoder, sentences: Sentences) -> list[Array]:
+        return [layers.transpose(0, 1).float().cpu().numpy() for layers in self._layers(reader, sentences)]
+
+    def _layers(self, reader: Encoder, sentences: Sentences) -> list[Tensor]:
         if self.state == "reset":
-            return self.encoder.layers(sentences)
-        assert isinstance(self.encoder, BiLM)  # see _about
+            return reader.layers(sentences)
+        assert isinstance(reader, BiLM)  # see Store
         if self.state == "carry":  # one stream, in order
-            return [self.encoder.layers([sentence], state="carry")[0] for sentence in sentences]
-        return self.encoder.layers(sentences, state=self.state)
+            return [reader.layers([sentence], state="carry")[0] for sentence in sentences]
+        return reader.layers(sentences, state=self.state)

@@ -26,6 +26,11 @@ class Lock:
         self._descriptor = descriptor
         self._close = None if descriptor is None else finalize(self, os.close, descriptor)
 
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps others out; on a file system without locks it does not."""
+        return self._descriptor is not None
+
     def is_of(self, path: Path) -> bool:
         """Whether it is on the file that is at ``path`` now; a lock that holds nothing is on any."""
         if self._descriptor is None:
@@ -57,8 +62,11 @@ def mark_in_use(folder: Path) -> Lock | None:
     path = locks_folder(folder) / _USE
     while folder.is_dir():
         with suppress(OSError):  # a store that this user may only read
+            _remove_links(path)
             path.parent.mkdir(exist_ok=True)
-            path.touch()
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            os.utime(descriptor)
+            os.close(descriptor)
         lock = _take(path, fcntl.LOCK_SH, os.O_RDONLY)
         if lock is None or lock.is_of(path):
             return lock or Lock(None)
@@ -80,8 +88,21 @@ def nobody_uses(folder: Path) -> Iterator[bool]:
 def claim(folder: Path, name: str) -> Lock | None:
     """Take a named lock for this process alone; None if another one holds it."""
     path = locks_folder(folder) / name
+    _remove_links(path)
     path.parent.mkdir(exist_ok=True)
     return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR | os.O_CREAT)
+
+
+def claim_writing(path: Path) -> Lock | None:
+    """Take the lock on a file that its writer holds until it is complete; None if the writer lives."""
+    return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR)
+
+
+def _remove_links(path: Path) -> None:
+    """Remove what leads elsewhere in place of a lock or of its folder: no lock is a link."""
+    for each in (path.parent, path):
+        if each.is_symlink():
+            each.unlink()
 
 
 def last_used(folder: Path) -> float:

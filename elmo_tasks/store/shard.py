@@ -15,7 +15,6 @@ import json
 import math
 import os
 import stat
-import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import BufferedReader
@@ -25,7 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_tasks import interrupts
 from elmo_tasks.errors import quoted
+from elmo_tasks.store.unfinished import begin
 
 VERSION = 4
 
@@ -40,50 +41,69 @@ class BadShardError(Exception):
     """A shard cannot be used; the message completes a sentence that begins with the name of the shard."""
 
 
-def write_shard(folder: Path, keys: Sequence[bytes], lengths: Sequence[int], arrays: Iterable[Array]) -> None:
-    """Write one shard under a name of its own.
+def write_shard(
+    folder: Path,
+    keys: Sequence[bytes],
+    lengths: Sequence[int],
+    arrays: Iterable[Array],
+    sample: Sequence[Sequence[str]] = (),
+) -> None:
+    """Write one shard under a name of its own; a signal waits until it is complete.
+
+    The file of the numbers is locked until the index has its name: see :mod:`elmo_tasks.store.unfinished`.
 
     Args:
         folder: where to.
         keys: sixteen bytes for each array.
         lengths: the rows of each array.
         arrays: in the number format to write.
+        sample: tokens of some arrays, by which they can be computed again.
 
     Raises:
         OSError: if it cannot be written; nothing of it is left then.
     """
-    name = uuid.uuid4().hex
     index = np.empty(len(keys), dtype=_INDEX)
     index["key"], index["rows"] = np.array(keys, dtype="V16"), lengths
     index["start"] = index["rows"].cumsum() - index["rows"]
-    temporary = [folder / f"{name}.{suffix}.tmp" for suffix in ("bin", "idx")]
-    try:
-        sha = hashlib.sha256()
-        with temporary[0].open("xb") as file:
-            for array in arrays:
-                data = array.tobytes()
-                sha.update(data)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        written = temporary[0].stat()
-        body = index.tobytes()
-        header: dict[str, Any] = {
-            "version": VERSION,
-            "numbers": sha.hexdigest(),
-            "n_bytes": written.st_size,
-            "written": written.st_mtime_ns,
-        }
-        header["index"] = digest_index(header, body)
-        with temporary[1].open("xb") as file:
-            file.write(json.dumps(header).encode() + b"\n" + body)
-            file.flush()
-            os.fsync(file.fileno())
-        for path in temporary:
-            path.rename(path.with_suffix(""))
-    finally:
-        for path in temporary:
-            path.unlink(missing_ok=True)
+    temporary: list[Path] = []
+    with interrupts.held():
+        try:
+            numbers, lock = begin(folder)
+            temporary = [numbers, numbers.with_name(numbers.name.replace(".bin.", ".idx."))]
+            _write(temporary, arrays, index, sample)
+        finally:
+            for path in temporary:
+                path.unlink(missing_ok=True)
+        lock.release()
+
+
+def _write(
+    temporary: Sequence[Path], arrays: Iterable[Array], index: NDArray[Any], sample: Sequence[Sequence[str]]
+) -> None:
+    sha = hashlib.sha256()
+    with temporary[0].open("r+b") as file:
+        for array in arrays:
+            data = array.tobytes()
+            sha.update(data)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    written = temporary[0].stat()
+    body = index.tobytes()
+    header: dict[str, Any] = {
+        "version": VERSION,
+        "numbers": sha.hexdigest(),
+        "n_bytes": written.st_size,
+        "written": written.st_mtime_ns,
+        "sample": [list(tokens) for tokens in sample],
+    }
+    header["index"] = digest_index(header, body)
+    with temporary[1].open("xb") as file:
+        file.write(json.dumps(header).encode() + b"\n" + body)
+        file.flush()
+        os.fsync(file.fileno())
+    for path in temporary:
+        path.rename(path.with_suffix(""))
 
 
 class IndexHeader(NamedTuple):
@@ -143,6 +163,19 @@ def count_rows(index: Path) -> tuple[int, int]:
     except (BadShardError, OSError):
         return 0, 0
     return len(entries), int(entries["rows"].sum())
+
+
+def read_sample(index: Path) -> list[list[str]]:
+    """The tokens of some arrays of a shard; none of a shard that was written before they were kept.
+
+    Raises:
+        BadShardError: as :func:`read_shard`.
+        OSError: if it cannot be read.
+    """
+    data = _read_index(index)
+    _entries(data)
+    found: list[list[str]] = json.loads(data.partition(b"\n")[0]).get("sample", [])
+    return found
 
 
 def _check_numbers(file: BufferedReader, header: IndexHeader) -> None:

@@ -7,22 +7,23 @@ bad shard is removed, and the user is told.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_tasks.errors import UserError
-from elmo_tasks.files import free_bytes, read_json, write_text
+from elmo_tasks.files import free_bytes, read_json, remove_stale, write_text
 from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
-from elmo_tasks.store.locks import Lock, mark_in_use
+from elmo_tasks.store.locks import Lock, claim, mark_in_use
 from elmo_tasks.store.shard import VERSION, Array, BadShardError, read_shard, write_shard
+from elmo_tasks.store.unfinished import remove_unfinished
 
 _GIGABYTE = 1e9
 _STALE_SECONDS = 3600
@@ -48,7 +49,12 @@ class Shards:
         self._index = Index()
         self._arrays: list[Array] = []  # all rows of each shard
         self._seen: set[str] = set()
+        self._mutex = RLock()  # of the threads that use this object
         self._lock: Lock | None = None  # says that this process uses the folder, as long as this object is there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or one in another process, opens the folder by itself."""
+        return _opened, (self.folder, self.row_shape, self.dtype.name, self.about, self.unit)
 
     @property
     def row_bytes(self) -> int:
@@ -56,11 +62,13 @@ class Shards:
         return int(np.prod(self.row_shape)) * self.dtype.itemsize
 
     def __contains__(self, key: bytes) -> bool:
-        return self._index.find(key) is not None
+        with self._mutex:
+            return self._index.find(key) is not None
 
     def contains(self, keys: Sequence[bytes]) -> NDArray[np.bool_]:
         """Which of some keys have an array, bool ``[len(keys)]``."""
-        return self._index.contains(keys)
+        with self._mutex:
+            return self._index.contains(keys)
 
     def get(self, key: bytes) -> Array:
         """The array ``[n, *row_shape]`` of a key, straight from the mapped file.
@@ -68,10 +76,11 @@ class Shards:
         Raises:
             KeyError: if there is none.
         """
-        place = self._index.find(key)
-        if place is None:
-            raise KeyError(key)
-        return self._arrays[place.shard][place.start : place.start + place.rows]
+        with self._mutex:
+            place = self._index.find(key)
+            if place is None:
+                raise KeyError(key)
+            return self._arrays[place.shard][place.start : place.start + place.rows]
 
     def reserve(self, n_rows: int, limit_gb: float) -> str:
         """Make the folder and check that there is room for ``n_rows`` more.
@@ -83,7 +92,7 @@ class Shards:
             UserError: if the limit or the disk would be exceeded, or the folder cannot be written.
         """
         try:
-            self._remove_stale()
+            remove_unfinished(self.folder, _STALE_SECONDS)
         except OSError as error:
             raise self._unwritable(error) from error
         text = self.check_room(n_rows, limit_gb)
@@ -99,8 +108,14 @@ class Shards:
     def _describe(self) -> None:
         """Write what the folder holds, unless it says so already."""
         path, text = self.folder / "about.json", json.dumps(self.about, indent=1) + "\n"
+        lock = claim(self.folder, "about")
+        if lock is None:  # another process writes the same
+            return
+        if lock.holds:
+            remove_stale(path, 0)
         if not path.exists() or path.read_text("utf-8", errors="replace") != text:
             write_text(path, text, "set bilm.store.dir to another folder")
+        lock.release()
 
     def check_room(self, n_rows: int, limit_gb: float) -> str:
         """As :meth:`reserve`, without writing anything.
@@ -124,14 +139,14 @@ class Shards:
             raise UserError(f"{text}, but only {format_bytes(free)} are free; set bilm.store.dir to another disk")
         return text
 
-    def append(self, keys: Sequence[bytes], arrays: Sequence[Array]) -> None:
-        """Write one shard.
+    def append(self, keys: Sequence[bytes], arrays: Sequence[Array], sample: Sequence[Sequence[str]] = ()) -> None:
+        """Write one shard; ``sample`` has the tokens of some arrays.
 
         Raises:
             UserError: if it cannot be written, or holds numbers beyond the dtype; nothing of it is left then.
         """
         try:
-            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays))
+            write_shard(self.folder, keys, [len(array) for array in arrays], map(self._converted, arrays), sample)
         except OSError as error:
             raise self._unwritable(error) from error
         self.scan()
@@ -150,6 +165,10 @@ class Shards:
         Raises:
             UserError: if the folder cannot be read.
         """
+        with self._mutex:
+            self._scan()
+
+    def _scan(self) -> None:
         if not self.folder.is_dir():
             return
         if self._lock is None:
@@ -170,14 +189,6 @@ class Shards:
                 self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
                 self._arrays.append(numbers)
 
-    def _remove_stale(self) -> None:
-        """Remove the files of killed writers, once they are too old to belong to a running one."""
-        numbers = (path for path in self.folder.glob("*.bin") if not path.with_suffix(".idx").exists())
-        for path in (*self.folder.glob("*.tmp"), *numbers):
-            with suppress(FileNotFoundError):  # renamed by its writer, or removed by another process
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    path.unlink()
-
     def _report_other_versions(self) -> None:
         """Tell the user of folders in which another version of the layer store kept the same arrays."""
         for path in sorted(self.folder.parent.glob("*/about.json")):
@@ -194,6 +205,12 @@ class Shards:
             f"bilm.store.dir={self.folder.parent}: the layer store cannot be written ({error.strerror}); "
             "set bilm.store.dir to a folder with room"
         )
+
+
+def _opened(*arguments: Any) -> Shards:
+    shards = Shards(*arguments)
+    shards.scan()
+    return shards
 
 
 def _remove(index: Path, reason: str) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from elmo_tasks.batch import pad_layers
 from elmo_tasks.bilm.model import BiLM
+from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE
 from elmo_tasks.store.filling import SentencesByKey
@@ -37,8 +38,7 @@ class TokenStore(Store):
         words = dict.fromkeys([BEGIN_SENTENCE, END_SENTENCE, *(word for s in sentences for word in s)])
         return {key_of([word]): [word] for word in words}
 
-    def padded(self, sentences: Sentences) -> Tensor:
-        """The layers of some sentences, float32 ``[B, L, T, D]``, zero on padding."""
+    def _padded(self, sentences: Sentences) -> Tensor:
         return pad_layers(self.encoder.layers(sentences, state=self.state, encode=self._vectors))
 
     def _about(self) -> dict[str, Any]:
@@ -46,9 +46,10 @@ class TokenStore(Store):
             raise UserError("bilm.state=carry reads sentences in order: it needs bilm.store.keep=layers")
         return {"keep": "tokens"}
 
-    def _compute(self, words: Sentences) -> list[Array]:
-        return list(self.encoder.encode([word for (word,) in words]).unsqueeze(1).cpu().numpy())
+    def _compute(self, reader: Encoder, words: Sentences) -> list[Array]:
+        assert isinstance(reader, BiLM)
+        return list(reader.encode([word for (word,) in words]).unsqueeze(1).float().cpu().numpy())
 
     def _vectors(self, words: Sequence[str]) -> Tensor:
         rows = np.concatenate([self._stored(key_of([word]), [word]) for word in words]).astype(np.float32)
-        return torch.from_numpy(rows).to(self.encoder.encoder.characters.device)
+        return torch.from_numpy(rows).to(self.encoder.encoder.characters)

@@ -99,6 +99,7 @@ def shares(rows: Rows) -> Section:
     """Dev score against the share of the training items in percent."""
 
     def points(members: list[Group]) -> list[Point]:
+        members = [group for group in members if "train" in group.first.data.items]  # a row changed by hand may lack it
         trains = [group.first.data.items["train"] for group in members]
         shares = [100 * train.used / train.original for train in trains]
         return sorted((point(x, g.dev_scores) for x, g in zip(shares, members, strict=True)), key=_x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +109,7 @@ def defaults(row: Row) -> dict[str, Any]:
 
     With the task's usual biLM where there is no configuration of that name; the row's own for an unknown task.
     """
-    usual = _usual(row, f"bilm={row.config.get('bilm', {}).get('name')}") or _usual(row)
+    usual = _usual(row, bilm=row.config.get("bilm", {}).get("name")) or _usual(row)
     return flat(relevant(row.config, row.kind) if usual is None else relevant(usual.config, usual.kind))
 
 
@@ -119,10 +120,19 @@ def distance(group: Group) -> int:
     return len(_differing(group)) + other
 
 
-def _usual(row: Row, *overrides: str) -> Setting | None:
-    """The defaults of a row's task with some overrides; None where there are no such configurations."""
+def _usual(row: Row, **others: Any) -> Setting | None:
+    """The defaults of a row's task with other choices; None where there are no such configurations.
+
+    A row can hold any text, so only names of the project's own files are composed.
+    """
+    names = {"task": row.task, "data": row.data.name, "scale": row.scale, **others}
+    for group, name in names.items():
+        if not (
+            isinstance(name, str) and re.fullmatch(r"\w[\w-]{0,59}", name) and (CONF / group / f"{name}.yaml").is_file()
+        ):
+            return None
     try:
-        return setting((f"task={row.task}", f"data={row.data.name}", f"scale={row.scale}", *overrides))
+        return setting(tuple(f"{group}={name}" for group, name in names.items()))
     except UserError:
         return None
 

@@ -17,7 +17,7 @@ from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.tensors import check_weights
-from elmo_tasks.training.curves import Curves
+from elmo_tasks.training.curves import Resumable
 from elmo_tasks.training.state_file import RESTART, TensorsAndJson
 
 STATE = "state.safetensors"
@@ -46,7 +46,7 @@ class ResumeCheckpoint(Checkpoint):
         self.resumed_after: list[int] = []  # updates that were done when the run was resumed
         self._rng_to_restore: RngStates | None = None  # from the state that was read, until the first batch
         self._rng_saved: RngStates = {}
-        self._curves: list[dict[str, str]] = []  # the lines of metrics.csv so far
+        self._curves: list[dict[str, str]] = []  # what the logger was given so far
         self._stopped = False  # by patience, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
@@ -55,7 +55,7 @@ class ResumeCheckpoint(Checkpoint):
         Raises:
             UserError: if the file is damaged or another model's.
         """
-        with interrupts.deferred():
+        with interrupts.held("training is saved"):
             if not self.path.exists():
                 trainer.fit(module, datamodule=data)
                 return
@@ -113,11 +113,14 @@ class ResumeCheckpoint(Checkpoint):
         self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if isinstance(trainer.logger, Curves):  # here: a run that resumes at the end of training gets no later hook
+        if isinstance(trainer.logger, Resumable):  # here: a run that resumes at the end of training gets no later hook
             trainer.logger.resume(self._curves)
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.reinstall()  # Lightning has handlers of its own
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.reinstall()
         trainer.should_stop = trainer.should_stop or self._stopped
         self._saved_at = time.monotonic()
 
@@ -161,7 +164,7 @@ class ResumeCheckpoint(Checkpoint):
             "cpu": _gather_states(trainer, torch.get_rng_state()),
             "cuda": _gather_states(trainer, torch.cuda.get_rng_state()) if on_gpu else [],
         }
-        if isinstance(trainer.logger, Curves) and trainer.is_global_zero:
+        if isinstance(trainer.logger, Resumable) and trainer.is_global_zero:
             self._curves = trainer.logger.lines()
         trainer.save_checkpoint(self.path)
         self._saved_at = time.monotonic()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from pytorch_lightning.loggers import CSVLogger
 from torch import Tensor
 
 NAME = "metrics.csv"
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A logger whose lines are part of the saved state, so that the curves of a resumed run are whole."""
+
+    def lines(self) -> list[dict[str, str]]:
+        """All that was logged, by column; ``step`` is one of them."""
+
+    def resume(self, lines: Sequence[Mapping[str, str]]) -> None:
+        """Begin with the lines of an earlier process."""
 
 
 class Curves(CSVLogger):
@@ -35,11 +47,16 @@ class Curves(CSVLogger):
         The file of that process may have more lines, written after the last save, or none, if a process was killed
         while it resumed.
         """
-        for earlier in lines:
-            line = dict(earlier)
-            step = int(float(line.pop("step")))
-            values: dict[str, Tensor | float] = {key: _number(value) for key, value in line.items() if value}
+        for step, values in numbers(lines):
             self.log_metrics(values, step=step)
+
+
+def numbers(lines: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, dict[str, Tensor | float]]]:
+    """The step and the values of each line."""
+    for earlier in lines:
+        line = dict(earlier)
+        step = int(float(line.pop("step")))
+        yield step, {key: _number(value) for key, value in line.items() if value}
 
 
 def _number(text: str) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.processor import device_for
+from elmo_tasks.training.cluster import make_trainer
 
 
 def device_settings(cfg: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def count_processes(cfg: dict[str, Any]) -> Processes:
     if cfg["trainer"]["devices"] == cfg["trainer"]["num_nodes"] == 1:
         return Processes(1, 0)
     try:
-        trainer = pl.Trainer(
+        trainer = make_trainer(
             **device_settings(cfg), logger=False, enable_progress_bar=False, enable_checkpointing=False
         )
     except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError
 
 from .children import Child
@@ -102,9 +103,9 @@ def kill(name: str, reference: Reference, folder: Path, n_kills: int, rng: rando
 
 
 def interrupt(name: str, reference: Reference, folder: Path, rng: random.Random, attacks: Attacks) -> None:
-    """SIGTERM or SIGINT: its status, one sentence, no traceback; then the run goes on to the same end."""
-    number, status = rng.choice([(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-    scenario, problem = reference.scenario, ""
+    """One of the signals: its status, one sentence, no traceback; then the run goes on to the same end."""
+    number = rng.choice(interrupts.SIGNALS)
+    status, scenario, problem = 128 + number, reference.scenario, ""
     prepared(scenario, folder)
     child = Child(lambda: scenario.run(folder), folder / "log.txt")
     child.wait(rng.uniform(0.05, 0.9) * reference.seconds)

@@ -20,8 +20,9 @@ def make_word(n_bytes):
 WORDS = [make_word(n) for n in range(1, 61)]
 
 
-def make(shake, n_highway=2, projection_dim=7):
-    encoder = TokenEncoder(filters=FILTERS, embedding_dim=3, n_highway=n_highway, projection_dim=projection_dim)
+def make(shake, n_highway=2, projection_dim=7, **options):
+    sizes = {"n_highway": n_highway, "projection_dim": projection_dim}
+    encoder = TokenEncoder(filters=FILTERS, embedding_dim=3, **sizes, **options)
     return shake(encoder).double().requires_grad_(False)
 
 
@@ -30,18 +31,19 @@ def encoder(shake):
     return make(shake)
 
 
-def oracle(encoder, word):
+def oracle(encoder, word, activation="relu", most=50):
     characters = encoder.characters.numpy()
-    inner = {"<S>": [256], "</S>": [257]}.get(word, list(word.encode()[:48]))
+    inner = {"<S>": [256], "</S>": [257]}.get(word, list(word.encode()[: most - 2]))
     ids = [258, *inner, 259]
-    ids += [260] * (50 - len(ids))
+    ids += [260] * (most - len(ids))
     x = characters[np.array(ids) + 1]
     features = []
     for (width, count), kernel in zip(encoder.filters, encoder.kernels, strict=True):
         kernel = kernel.numpy().reshape(width, x.shape[1], count)
         for k in range(count):
-            features.append(max((x[p : p + width] * kernel[:, :, k]).sum() for p in range(50 - width + 1)))
-    h = np.maximum(np.array(features) + encoder.kernel_bias.numpy(), 0)
+            features.append(max((x[p : p + width] * kernel[:, :, k]).sum() for p in range(most - width + 1)))
+    h = np.array(features) + encoder.kernel_bias.numpy()
+    h = np.tanh(h) if activation == "tanh" else np.maximum(h, 0)
     for highway in encoder.highways:
         transform, carry = (
             layer.weight.numpy() @ h + layer.bias.numpy() for layer in (highway.transform, highway.carry)
@@ -51,6 +53,14 @@ def oracle(encoder, word):
     if isinstance(encoder.projection, torch.nn.Linear):
         h = encoder.projection.weight.numpy() @ h + encoder.projection.bias.numpy()
     return h
+
+
+@pytest.mark.parametrize(("activation", "most"), [("tanh", 50), ("relu", 10), ("tanh", 55), ("relu", 70)])
+def test_another_activation_and_other_lengths_of_a_word_agree_too(shake, activation, most):
+    encoder = make(shake, activation=activation, max_characters=most)
+    words = ["<S>", "</S>", *WORDS]
+    expected = np.stack([oracle(encoder, word, activation, most) for word in words])
+    np.testing.assert_allclose(encoder.encode(words).numpy(), expected, atol=1e-10)
 
 
 def test_words_of_1_to_60_bytes_agree_with_the_full_50_character_convolution(encoder):

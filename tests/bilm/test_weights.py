@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+import string
 from pathlib import Path
 
 import h5py
@@ -12,6 +13,7 @@ from elmo_tasks.assembly.encoder import load_encoder
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.options import BiLMOptions
 from elmo_tasks.errors import UserError
+from elmo_tasks.store.layers import LayerStore
 
 CELL = "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell"
 
@@ -146,11 +148,62 @@ def test_files_may_have_a_prefix(folder, tiny_bilm):
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"cell_clip": float("inf"), "proj_clip": float("inf")}, {"skip_connections": False}, {"n_highway": 0}],
+    [
+        {},
+        {"cell_clip": float("inf"), "proj_clip": float("inf")},
+        {"skip_connections": False},
+        {"n_highway": 0},
+        {"activation": "tanh"},
+        {"max_characters": 20},
+    ],
 )
 def test_options_survive_their_json(tiny_options, change):
     options = dataclasses.replace(tiny_options, **change)
     assert BiLMOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
+
+
+@pytest.mark.parametrize("name", ["model.hdf5", "mimic_wiki.hdf5"])
+def test_the_only_weight_file_may_have_any_name(folder, tiny_bilm, name):
+    (folder / "weights.hdf5").rename(folder / name)
+    assert BiLM.load(folder).digest == tiny_bilm.digest
+    (folder / "softmax.hdf5").write_bytes(b"no weights")
+    assert refusal(folder).endswith(
+        f"expected exactly one file *.hdf5, found {', '.join(sorted([name, 'softmax.hdf5']))}"
+    )
+    (folder / name).rename(folder / "weights.hdf5")
+    assert BiLM.load(folder).digest == tiny_bilm.digest
+
+
+def test_activation_and_length_of_words_are_saved_and_each_is_another_bilm(tiny_options, shake, tmp_path):
+    words = [["a", string.ascii_letters, "été", "cat"]]
+    digests, layers = set(), []
+    for change in ({}, {"activation": "tanh"}, {"max_characters": 20}, {"max_characters": 60}):
+        bilm = shake(BiLM(dataclasses.replace(tiny_options, **change))).eval().requires_grad_(False)
+        bilm.encoder.characters[0] = 0
+        bilm.save(tmp_path / "saved")
+        loaded = BiLM.load(tmp_path / "saved")
+        assert loaded.options == bilm.options
+        torch.testing.assert_close(loaded.layers(words), bilm.layers(words), rtol=0, atol=0)
+        digests.add(bilm.digest)
+        layers.append(bilm.layers(words)[0])
+        store = LayerStore(tmp_path / "store", loaded, dtype="float32")
+        assert store.fill(words).computed == 4
+        torch.testing.assert_close(store.padded(words)[0], layers[-1], rtol=0, atol=1e-5)
+    assert len(digests) == 4
+    plain, tanh, short, long = layers
+    assert (plain - tanh).abs().max() > 0.1
+    for other in (short, long):  # than 48 bytes for the second word; the first is the same in all
+        assert (plain[0, 1] - other[0, 1]).abs().max() > 1e-3
+        torch.testing.assert_close(plain[0, 0], other[0, 0], rtol=0, atol=1e-5)
+
+
+def test_a_shorter_word_is_announced_with_its_own_limit(tiny_options):
+    bilm = BiLM(dataclasses.replace(tiny_options, max_characters=20))
+    assert bilm.prepare(["a" * 18, "b" * 19]) == f"words longer than 18 bytes are truncated: 1, such as '{'b' * 19}'"
+
+
+def test_the_digest_of_the_bundled_bilm_is_that_of_the_stored_rows():
+    assert BiLM.load("mini").digest == "140e94e005dc4534"
 
 
 def test_a_missing_folder_is_named(tmp_path):
@@ -242,8 +295,9 @@ def test_options_without_a_section_are_refused(folder, section):
     ("section", "key", "value"),
     [
         ("char_cnn", "n_characters", 300),
-        ("char_cnn", "max_characters_per_token", 20),
-        ("char_cnn", "activation", "tanh"),
+        ("char_cnn", "max_characters_per_token", 2),
+        ("char_cnn", "max_characters_per_token", 50.0),
+        ("char_cnn", "activation", "sigmoid"),
         ("char_cnn", "filters", 7),
         ("char_cnn", "filters", [[1, 2, 3]]),
         ("lstm", "dim", -1),

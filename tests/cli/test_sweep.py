@@ -1,12 +1,15 @@
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from elmo_tasks.cli import presets
 from elmo_tasks.cli.sweep import differing, show
+from elmo_tasks.errors import UserError
 
 REPO = Path(__file__).parents[2]
 SMALL = ["elmo.placement=none", "words=random", "data.fraction=0.1", "trainer.max_epochs=1", "trainer.progress=false"]
@@ -64,7 +67,7 @@ def test_the_table_has_a_line_for_each_cell(capsys: pytest.CaptureFixture[str]) 
 def test_a_bad_cell_is_reported_and_the_others_run(tmp_path: Path) -> None:
     done = elmo_tasks(tmp_path, "sweep", "task=ner", *SMALL, "task.training.batch_tokens=5,16384")
     assert done.returncode == 1
-    assert "error: an item of the train split has" in done.stderr
+    assert "tokens, more than a batch may have; leave it out, or set task.training.batch_tokens=" in done.stderr
     assert re.search(r"│ 5 +│ failed │", done.stdout)
     assert re.search(r"│ 16384 +│ +\d+\.\d\d │", done.stdout)
     assert len([*(tmp_path / "outputs" / "rows").glob("*.json")]) == 1
@@ -109,6 +112,97 @@ def test_equal_cells_that_run_side_by_side_are_one_run(tmp_path: Path) -> None:
 
 def test_slurm_on_a_machine_without_it_is_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
+    if shutil.which("srun"):
+        pytest.skip("there is Slurm; tests/run/test_slurm.py has it refuse a job")
     done = elmo_tasks(tmp_path, "sweep", "hydra/launcher=submitit_slurm", "task=ner", *SMALL, "seed=1,2")
     sentence = "hydra/launcher=submitit_slurm needs Slurm, but there is no `srun` here; use hydra/launcher=joblib"
     assert (done.returncode, done.stderr) == (1, f"error: {sentence}\n")
+
+
+PRESETS = {
+    "two sweeps": ["-m", "experiment=lambdas,placements", "task=sst5"],
+    "a sweep and none": ["--multirun", "task=ner", "experiment=null,seeds"],
+    "in other words": ["experiment=choice(bilm,layers)", "-m"],
+    "by Optuna": ["-m", "hydra/sweeper=optuna", "experiment=choice(seeds,bilm)"],
+    "of one's own": ["-m", "--config-dir", "CONF", "experiment=mine,null"],
+    "of one's own, by Hydra's key": ["-m", "hydra.searchpath=[CONF]", "experiment=mine,null"],
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_sweep_over_presets_that_are_sweeps_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "experiment").mkdir()
+    own = '# @package _global_\nhydra: {sweeper: {params: {seed: "1,2"}}}\n'
+    (tmp_path / "experiment" / "mine.yaml").write_text(own)
+    with pytest.raises(
+        UserError, match=r"^experiment=.*: \w+ is itself a sweep over (elmo\.\w+|seed), .* sweep for each"
+    ):
+        presets.check([text.replace("CONF", str(tmp_path)) for text in PRESETS[name]])
+
+
+def test_presets_that_are_no_sweeps_can_be_swept() -> None:
+    presets.check(["-m", "experiment=bilm,null", "task=ner,sst5"])
+    presets.check(["-m", "experiment=seeds", "task=ner,sst5"])
+    presets.check(["-m", "experiment=nosuch,null"])  # Hydra says so
+    presets.check(["experiment=,"])
+
+
+def test_nothing_is_run_for_a_sweep_over_sweeps(tmp_path: Path) -> None:
+    done = elmo_tasks(tmp_path, "sweep", "experiment=lambdas,placements", "task=sst5", *SMALL)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: experiment=lambdas,placements: lambdas is itself a sweep over elmo.lambda,")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+def test_a_cell_without_the_values_of_its_preset_fails(tmp_path: Path) -> None:
+    """A group of one's own, which is not looked at before."""
+    (tmp_path / "conf" / "mine").mkdir(parents=True)
+    for name, seeds in (("a", "1,2"), ("b", "3,4")):
+        text = f'# @package _global_\nhydra: {{sweeper: {{params: {{seed: "{seeds}"}}}}}}\n'
+        (tmp_path / "conf" / "mine" / f"{name}.yaml").write_text(text)
+    done = elmo_tasks(tmp_path, "sweep", "--config-dir", "conf", "+mine=a,b", "task=ner", *SMALL)
+    assert done.returncode == 1
+    assert done.stdout.count("this cell is to sweep over seed, which cannot be within a sweep over presets") == 2
+    assert not [*tmp_path.glob("outputs/rows/*")]
+
+
+SEARCH = ["sweep", "experiment=optuna", "task=ner", *SMALL[1:], "hydra.sweeper.sampler.seed=3"]
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_after_a_trial_that_failed(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
+    trials = ["hydra.sweeper.n_trials=4", "elmo.mix=choice(layer_0,layer_7)"]
+    done = elmo_tasks(tmp_path, *SEARCH, *trials)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    found = re.findall(r"│ +layer_(\d) +│ +(\w+)", done.stdout)
+    assert len(found) == 4
+    assert {number: score == "failed" for number, score in found} == {"0": False, "7": True}
+
+
+@pytest.mark.slow
+def test_a_search_in_which_every_trial_failed_ends_with_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
+    done = elmo_tasks(tmp_path, *SEARCH, "hydra.sweeper.n_trials=2", "elmo.mix=layer_7")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(re.findall(r"│ +failed │", done.stdout)) == 2
+
+
+@pytest.mark.slow
+def test_a_second_call_goes_on_with_a_stored_search(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
+    storage = f"sqlite:///{tmp_path}/study.db"
+    small = [*SEARCH, "data.fraction=0.05", f"hydra.sweeper.storage={storage}"]
+    for n_trials, n_stored in ((2, 2), (1, 3)):
+        done = elmo_tasks(tmp_path, *small, f"hydra.sweeper.n_trials={n_trials}")
+        assert done.returncode == 0, done.stderr
+        study = optuna.load_study(study_name="ner", storage=storage)
+        assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * n_stored
+        assert study.direction.name == "MAXIMIZE"
+    done = elmo_tasks(tmp_path, *small, "hydra.sweeper.n_trials=1", "elmo.lambda=choice(0,1)")
+    assert done.returncode == 1
+    assert re.search(r"^error: the search by Optuna cannot go on \(ValueError: ", done.stderr, re.MULTILINE)
+    assert "Traceback" not in done.stderr

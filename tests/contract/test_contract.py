@@ -349,9 +349,7 @@ def test_a_model_that_is_restored_without_the_data_predicts_the_same(build, task
     expected = built.predict(built.batch())
     reader = build_data(built.cfg).reader
     fitted = FittedData.restore(reader, json.loads(json.dumps(built.data.fitted.to_json())))
-    model = make(
-        built.cfg["task"]["model"], elmo=build_elmo(built.cfg, tiny_bilm), **fitted.model_parts(), _convert_="all"
-    )
+    model = make(built.cfg["task"]["model"], elmo=build_elmo(built.cfg, tiny_bilm), **fitted.model_parts())
     model.load_state_dict(built.model.state_dict())
     restored = replace(built, model=model)
     assert_same_predictions(restored.predict(fitted.collate(built.items, built.data.store)), expected)

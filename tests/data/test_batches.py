@@ -268,7 +268,7 @@ def test_each_pass_over_a_share_of_the_documents_sees_another_stretch_of_a_long_
 
 def test_the_padding_of_a_document_s_sentences_counts_as_tokens(documents):
     documents(10, 4, last=5, batch_tokens=10 * 5)
-    with pytest.raises(UserError, match=r"an item of the train split has 50 tokens, more than a batch may have"):
+    with pytest.raises(UserError, match=r"/train:1: 50 tokens, more than a batch may have"):
         documents(10, 4, last=5, batch_tokens=10 * 5 - 1)
 
 

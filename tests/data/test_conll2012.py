@@ -1,3 +1,5 @@
+import subprocess
+
 import pytest
 
 from elmo_tasks.data.clusters import read_clusters
@@ -60,9 +62,53 @@ def test_documents_and_their_parts_come_in_order(read):
     assert read_words(found) == [[["a"]], [["b", "c"]], [["d"]]]
 
 
-def test_a_document_may_have_no_part(read):
-    (found,) = read(f"#begin document (a)\n{A}\n{END}\n")
+@pytest.mark.parametrize("begin", ["#begin document (a)", "#begin document (a);", "#begin document (a); "])
+def test_a_document_may_have_no_part(read, begin):
+    (found,) = read(f"{begin}\n{A}\n{END}\n")
     assert (found.name, found.part) == ("a", "000")
+
+
+def test_a_folder_of_several_splits_is_refused(tree):
+    folder = tree("train.conll", "dev.conll", "other.conll")
+    with pytest.raises(UserError, match=r"/tree: dev.conll and train.conll; expected the folder of one split"):
+        conll_files(folder)
+
+
+NUMBERED = "1\tThe\t_\tDT\tDT\t_\t2\tNMOD\n2\tdog\t_\tNN\tNN\t_\t0\tROOT\n"
+
+
+@pytest.mark.parametrize("comment", ["", "# sent_id = 1\n", "# newdoc id = a\n"])
+@pytest.mark.parametrize("text", [NUMBERED, NUMBERED.replace("\t", " "), NUMBERED.replace("1\t", "0\t", 1)])
+def test_a_file_whose_first_column_is_numbers_is_named(read, comment, text):
+    with pytest.raises(
+        UserError, match=r"some\.conll:1: CoNLL-U or CoNLL-X, whose first column has no words; expected"
+    ):
+        read(comment + text)
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_numbers_in_the_place_of_documents_or_words_are_refused(read, column):
+    sentence = [row(word).split() for word in ("Ann", "left", "Oslo")]
+    for k, cells in enumerate(sentence):
+        cells[column] = str(k + 1)
+    lines = "\n".join(map(" ".join, sentence))
+    with pytest.raises(UserError, match=rf"some\.conll:2: column {column + 1} counts the tokens, as in CoNLL-U"):
+        read(f"{BEGIN}\n{lines}\n\n{lines}\n\n{END}\n")
+    assert read_words(read(f"{BEGIN}\n{row('1')}\n{row('2')}\n\n{C}\n\n{END}\n")) == [[["1", "2"], ["Yes"]]]
+
+
+def test_three_columns_become_those_of_the_format_with_the_command_that_is_named(tmp_path, read):
+    words, cells = ["Anna", "saw", "her"], ["(0)", "_", "(0)"]
+    three = "\n".join(f"{k}\t{word}\t{cell}" for k, (word, cell) in enumerate(zip(words, cells, strict=True)))
+    text = f"# begin document \n{three}\n\n0\tYes\t_\n"
+    with pytest.raises(UserError, match=r"some\.conll:1: three columns, as in OntoGUM .*; put an empty line") as error:
+        read(text)
+    command = str(error.value).partition("type: ")[2].replace("FILE", str(tmp_path / "three"))
+    (tmp_path / "three").write_text(text)
+    out = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    (found,) = read(out)
+    assert read_words([found]) == [[words, ["Yes"]]]
+    assert read_clusters(found) == [[(0, 1), (2, 3)]]
 
 
 def test_each_token_knows_its_line(read, tmp_path):
@@ -204,6 +250,7 @@ def tree(tmp_path):
         (["a/1.v4_gold_conll", "a/1.v4_auto_conll", "a/1.v4_gold_skel"], ["a/1.v4_gold_conll"]),
         (["b/2.v4_gold_conll", "b/1.v4_gold_conll", "a/9.v4_gold_conll", "a/8_conll"], None),
         (["one_conll"], ["one_conll"]),
+        (["2_book_brat.conll", "10_book_brat.conll", "a/notes.txt"], ["10_book_brat.conll", "2_book_brat.conll"]),
     ],
 )
 def test_a_folder_is_read_file_by_file_and_gold_is_preferred(tree, names, read):
@@ -262,7 +309,7 @@ def test_a_path_of_nothing_is_no_folder(tmp_path):
         conll_files(tmp_path / "none.conll")
 
 
-@pytest.mark.parametrize("names", [[], ["a/one.conll", "a/conll", "two_conll.txt"]])
+@pytest.mark.parametrize("names", [[], ["a/one.txt", "a/conll", "two_conll.txt"]])
 def test_a_folder_without_conll_files_is_refused(tree, names):
     with pytest.raises(UserError, match=r"/tree: no file that ends in _conll below this folder"):
         list(read_documents(tree(*names)))

@@ -82,7 +82,7 @@ def test_an_encoding_is_a_readers_option(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-9", "utf-16", "rot13", "hex", "", 5, None, "x" * 100])
 def test_an_encoding_must_be_one_in_which_lines_end_at_a_byte(encoding):
-    with pytest.raises(UserError, match=r"^task\.reader\.encoding must be an encoding .* latin-1 or euc-kr, found"):
+    with pytest.raises(UserError, match=r"^task\.reader\.encoding must be an encoding .* latin-1 or cp949, found"):
         SstReader(phrases=False, encoding=encoding)
 
 
@@ -91,7 +91,9 @@ def test_encodings_in_use_are_known(encoding):
     assert SstReader(phrases=False, encoding=encoding).encoding
 
 
-def test_only_the_error_of_a_text_without_an_option_has_no_hint(tmp_path):
+def test_a_text_whose_encoding_has_no_key_can_be_converted(tmp_path):
     (tmp_path / "text").write_bytes(b"caf\xe9\n")
-    with pytest.raises(UserError, match=r"text:1: not UTF-8 \([^)]*\)$"):
+    with pytest.raises(
+        UserError, match=r"text:1: not UTF-8 \([^)]*\); convert it to UTF-8, .*: iconv -f latin-1 -t UTF-8$"
+    ):
         list(read_lines(tmp_path / "text"))

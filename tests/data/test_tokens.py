@@ -82,6 +82,18 @@ def test_a_token_knows_where_it_stands():
         ("\u0301a", "\u0301 a"),
         ("😀x😀😀", "😀 x 😀 😀"),
         ("a\u200bb", "a \u200b b"),
+        ("हिन्दी में किताब।", "हिन्दी में किताब ।"),
+        ("كِتَاب جديد", "كِتَاب جديد"),
+        ("שָׁלוֹם!", "שָׁלוֹם !"),
+        ("ภาษาไทย ที่นี่", "ภาษาไทย ที่นี่"),
+        ("தமிழ் மொழி", "தமிழ் மொழி"),
+        ("𑀓𑀸 𑀓", "𑀓𑀸 𑀓"),
+        ("my co\u00adoperation", "my co\u00adoperation"),
+        ("می\u200cخواهم بروم", "می\u200cخواهم بروم"),
+        ("അവന്\u200d വന്നു", "അവന്\u200d വന്നു"),  # a joiner after a mark ends a word of Malayalam
+        ("a\u200d b\u00ad\n", "a \u200d b \u00ad"),  # after a letter it joins nothing
+        ("would\u00adn't E\u0301.U.", "would\u00ad n't E\u0301.U."),
+        ("😀\ufe0f 1\u20e3", "😀 \ufe0f 1\u20e3"),
     ],
 )
 @pytest.mark.parametrize("split_hyphens", [False, True])
@@ -148,7 +160,18 @@ def test_composed_and_combining_letters_make_the_same_words():
         assert [unicodedata.normalize("NFC", word) for word in apart] == words(text, split_hyphens=split)
 
 
-@pytest.mark.parametrize("text", ["a" * 200_000, "." * 200_000, "a." * 100_000, "1," * 100_000, "x-" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 200_000,
+        "." * 200_000,
+        "a." * 100_000,
+        "1," * 100_000,
+        "x-" * 100_000,
+        "a\u0301" * 50_000,
+        "a" + "\u0301\u200d" * 50_000,
+    ],
+)
 def test_a_text_of_one_kind_of_character_is_tokenised_fast(text):
     assert "".join(words(text)) == text
 

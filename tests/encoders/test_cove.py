@@ -120,6 +120,31 @@ def test_names_may_have_a_prefix_and_a_folder_may_hold_the_file(load, cove_files
     assert load(folder).digest == load().digest
 
 
+def test_another_file_of_vectors_under_the_same_name_is_read_again(load, cove_files):
+    encoder = load()
+    before, digest = encoder.layers([["the"]])[0], encoder.digest
+    cove_files[1].write_text(cove_files[1].read_text().replace("the ", "it ").replace("cat ", "the "))
+    again = load()
+    assert encoder.digest == again.digest != digest
+    torch.testing.assert_close(encoder.layers([["the"]]), again.layers([["the"]]), rtol=0, atol=0)
+    assert (encoder.layers([["the"]])[0] - before).abs().max() > 0.1
+
+
+def test_weights_that_are_tuned_have_gradients(load):
+    encoder = load()
+    assert not encoder.layers(SENTENCES)[0].requires_grad
+    encoder.requires_grad_(True)
+    sum(layers.square().sum() for layers in encoder.layers(SENTENCES)).backward()
+    name, parameter = "lstms.0.left_to_right.weight_ih_l0", encoder.lstms[0].left_to_right.weight_ih_l0
+    step, values = 1e-2, []
+    for sign in (1, -1):
+        with torch.no_grad():
+            parameter[3, 2] += sign * step
+            values.append(sum(layers.double().square().sum() for layers in encoder.layers(SENTENCES)))
+            parameter[3, 2] -= sign * step
+    assert parameter.grad[3, 2] == pytest.approx(float(values[0] - values[1]) / (2 * step), rel=0.02), name
+
+
 def test_the_digest_covers_weights_vectors_and_options(load, cove_files, tmp_path):
     tensors = load_file(cove_files[0])
     tensors["bias_hh_l1_reverse"][0] += 1e-3

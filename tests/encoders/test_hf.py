@@ -304,6 +304,59 @@ def test_an_encoder_with_a_decoder_is_refused(tmp_path, hf_folder):
         HuggingFace.load(tmp_path)
 
 
+def test_the_encoder_of_a_t5_alone_is_read(tmp_path, hf_folder):
+    sizes = {"d_model": 16, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2}
+    model = transformers.T5EncoderModel(transformers.T5Config(vocab_size=400, **sizes)).eval()
+    model.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(hf_folder("bert") / name, tmp_path)
+    encoder = HuggingFace.load(tmp_path)
+    ids = encoder.tokenizer("the cat", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        expected = torch.stack(model(ids, output_hidden_states=True).hidden_states)[:, 0, 1:-1]
+    torch.testing.assert_close(encoder.layers([["the", "cat"]])[0], expected, atol=1e-5, rtol=0)
+
+
+def test_a_model_that_is_tuned_has_gradients_and_a_frozen_one_no_dropout(hf_folder):
+    encoder = HuggingFace.load(hf_folder("bert"))
+    frozen = encoder.layers(SENTENCES)
+    assert not any(layers.requires_grad for layers in frozen)
+    torch.testing.assert_close(encoder.train().layers(SENTENCES), frozen, rtol=0, atol=0)
+    digest = encoder.digest
+    encoder.requires_grad_(True)
+    sum(layers.square().sum() for layers in encoder.layers(SENTENCES)).backward()
+    model = transformers.AutoModel.from_pretrained(hf_folder("bert")).eval()
+    tokens = [encoder.tokenizer([s], is_split_into_words=True, return_tensors="pt") for s in SENTENCES]
+    plain = 0
+    for sentence, cut in zip(SENTENCES, tokens, strict=True):
+        hidden = torch.stack(model(cut["input_ids"], output_hidden_states=True).hidden_states)[:, 0]
+        words = cut.word_ids()
+        plain = plain + hidden[:, [words.index(k) for k in range(len(sentence))]].square().sum()
+    plain.backward()
+    for (name, one), other in zip(encoder.model.named_parameters(), model.parameters(), strict=True):
+        if one.grad is not None:
+            torch.testing.assert_close(one.grad, other.grad, rtol=1e-3, atol=1e-4, msg=name)
+    assert encoder.model.embeddings.word_embeddings.weight.grad.any()
+    encoder.train()
+    with pytest.raises(UserError, match=r"^this Hugging Face model is in training mode, .* random; call eval\(\)$"):
+        encoder.digest  # noqa: B018
+    assert encoder.eval().digest == digest
+
+
+def test_the_digest_follows_options_and_tokeniser_that_change_later(hf_folder):
+    encoder = HuggingFace.load(hf_folder("bert"))
+    digests = [encoder.digest]
+    encoder.layers(SENTENCES)
+    assert encoder.digest == digests[0]
+    encoder.window = 12
+    digests.append(encoder.digest)
+    encoder.tokenizer.add_tokens(["unhappily"])
+    digests.append(encoder.digest)
+    encoder.piece_tokenizer.pieces = "mean"
+    digests.append(encoder.digest)
+    assert len(set(digests)) == 4
+
+
 @pytest.mark.parametrize("of_its_own_kind", [False, True])
 def test_code_that_a_folder_brings_is_not_run(changed, tmp_path, of_its_own_kind):
     config = {"auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model", "AutoTokenizer": ["own.T", "own.T"]}}

@@ -222,3 +222,28 @@ def test_a_pattern_that_is_no_pattern_below_the_root_is_refused(tmp_path):
         find_shards(tmp_path, str(tmp_path / "*.txt"), "task.lm.train")
     with pytest.raises(UserError, match=r"^task\.lm\.train='en/\*\*\.txt' is no path or pattern"):
         find_shards(tmp_path, "en/**.txt", "task.lm.train")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("1\tThe dog ran .\n2\tIt rained .\n3\tYes .\n", 3),
+        ("41\tThe dog ran .\n42\tIt rained .\n43\tYes .\n", 3),
+        ("1\tThe\tDT\n2\tdog\tNN\n3\tran\tVBD\n\n1\tIt\tPRP\n", 3),
+        ("# sent_id = 1\n# text = The dog\n1\tThe\tDT\n", 1),
+    ],
+    ids=["numbered", "numbered-from-41", "columns", "conll-u"],
+)
+def test_numbers_before_the_sentences_are_refused(tmp_path, text, line):
+    path = tmp_path / "text"
+    path.write_text(text)
+    with pytest.raises(
+        UserError, match=rf"text:{line}: numbered lines, or CoNLL-U; .*; cut -f2- FILE takes the numbers off"
+    ):
+        list(read_sentences(path))
+
+
+@pytest.mark.parametrize("text", ["1 a\n2 b\n3 c\n", "1\ta\n2\tb\n4\tc\n", "1\ta\n2\tb\n", "a\n1\tb\n2\tc\n3\td\n"])
+def test_sentences_may_begin_with_numbers(tmp_path, text):
+    (tmp_path / "text").write_text(text)
+    assert list(read_sentences(tmp_path / "text")) == [line.split() for line in text.splitlines()]

@@ -190,7 +190,8 @@ def whole_log_probabilities(batch, n_values):
     """Whole numbers, so that sums are exact and ties come often; -inf on padding."""
     shape = batch.context.mask.shape
     starts, ends = (-torch.randint(n_values, shape).float() for _ in range(2))
-    return SpanOutput(*(p.masked_fill(~batch.context.mask, -torch.inf) for p in (starts, ends)))
+    starts, ends = (p.masked_fill(~batch.context.mask, -torch.inf) for p in (starts, ends))
+    return SpanOutput(starts, ends, torch.zeros(len(starts)))
 
 
 @pytest.mark.parametrize("max_answer_tokens", [1, 2, 4, 30])
@@ -226,9 +227,26 @@ def test_probabilities_of_all_spans_are_at_most_one(shake):
     assert (model.log_probabilities(out, batch).exp().sum(dim=(1, 2)) <= 1 + 1e-5).all()
 
 
+def test_the_score_of_an_answer_is_that_before_the_softmax(shake):
+    """The oracle: the highest sum of both layers' own outputs over all spans, by loops."""
+    model, batch = shake(bidaf(max_answer_tokens=3), std=0.4).eval(), make_batch()
+    outputs = []
+    for layer in (model.start_score, model.end_score):
+        layer.register_forward_hook(lambda module, inputs, output: outputs.append(output.squeeze(2).tolist()))
+    with torch.no_grad():
+        scores = model.scores(model(batch), batch)
+    starts, ends = outputs
+    lengths = [len(paragraph.tokens) for paragraph in batch.paragraphs]
+    expected = [
+        max(starts[b][i] + ends[b][j] for i in range(n) for j in range(i, min(n, i + 3))) for b, n in enumerate(lengths)
+    ]
+    torch.testing.assert_close(scores, torch.tensor(expected), atol=1e-4, rtol=1e-4)
+
+
 def test_loss_is_the_mean_negative_log_probability_of_both_ends():
     batch = make_batch()
-    out = SpanOutput(*(torch.randn(batch.context.mask.shape).log_softmax(dim=1) for _ in range(2)))
+    starts, ends = (torch.randn(batch.context.mask.shape).log_softmax(dim=1) for _ in range(2))
+    out = SpanOutput(starts, ends, torch.zeros(len(starts)))
     expected = [
         -(float(starts[first]) + float(ends[last]))
         for starts, ends, first, last in zip(out.starts, out.ends, batch.starts, batch.ends, strict=True)

@@ -134,13 +134,15 @@ def test_a_line_that_is_not_utf_8_is_named_or_skipped(finished: Finished, tmp_pa
     lines = [json.dumps({"tokens": s}, ensure_ascii=False) if "jsonl" in name else s for s in sentences]
     (tmp_path / name).write_bytes("\n".join(lines).encode("latin-1"))
     command = ["predict", str(finished("ner")), "--text", str(tmp_path / name), "--json"]
-    with pytest.raises(SystemExit, match=rf"{name}:2: not UTF-8$"):
+    with pytest.raises(
+        SystemExit, match=rf"{name}:2: not UTF-8; set task\.reader\.encoding to the file's, such as latin-1$"
+    ):
         main(command)
     capsys.readouterr()
     with pytest.raises(SystemExit, match=r"^error: 1 of 3 items skipped$"):
         main([*command, "--keep-going"])
     printed = capsys.readouterr()
-    assert printed.err.endswith(f"{name}:2: not UTF-8\n")
+    assert printed.err.endswith(f"{name}:2: not UTF-8; set task.reader.encoding to the file's, such as latin-1\n")
     assert [json.loads(line)["tokens"][0] for line in printed.out.splitlines()] == ["Anna", "Oslo"]
 
 
@@ -159,8 +161,18 @@ def test_standard_input_is_utf_8_as_files_are(finished: Finished, capsys, monkey
     main(["predict", str(finished("ner")), "--json"])
     assert json.loads(capsys.readouterr().out)["tokens"] == ["Zoë", "sings", "."]
     given("Anna sings .\nZoë too .\n".encode("latin-1"))
-    with pytest.raises(SystemExit, match=r"^error: standard input:2: not UTF-8$"):
+    with pytest.raises(
+        SystemExit,
+        match=r"^error: standard input:2: not UTF-8; set task\.reader\.encoding to the file's, such as latin-1$",
+    ):
         main(["predict", str(finished("ner")), "--json"])
+
+
+def test_utf_16_on_standard_input_is_named(finished: Finished, monkeypatch) -> None:
+    content = io.BytesIO("Anna sings .\n".encode("utf-16"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content, encoding="utf-8"))
+    with pytest.raises(SystemExit, match=r"^error: standard input:1: UTF-16, which is not read; convert it to UTF-8"):
+        main(["predict", str(finished("ner"))])
 
 
 def test_predictions_are_utf_8_whatever_the_locale(finished: Finished, monkeypatch) -> None:
@@ -259,7 +271,7 @@ def test_a_document_with_a_bad_line_is_skipped_as_a_whole():
     errors: list[str] = []
     read = _read(_paragraphs(lines), lambda sentences, name: {}, lambda place, error: errors.append(str(error)))
     assert [name for name, _ in read] == ["f:4"]
-    assert errors == ["f:2: not UTF-8"]
+    assert errors == ["f:2: not UTF-8; set task.reader.encoding to the file's, such as latin-1"]
 
 
 def test_every_item_has_a_prediction_however_many_are_read_at_a_time(finished, tmp_path: Path, monkeypatch, capsys):

@@ -1,11 +1,13 @@
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elmo_tasks import load_run
@@ -75,6 +77,35 @@ def test_without_gold_it_predicts_what_the_run_predicted(finished: Finished, tas
         assert {key: one[key] for key in other} == other
 
 
+TREES = {
+    "sst5": "(3 (2 -LRB-) (3 (3 (2 ``) (3 fine)) (2 (2 '') (2 (2 3\\/4) (2 -RRB-)))))\n",
+    "pos": "( (S (NP (-LRB- -LRB-) (DT the) (NN dog)) (VP (VBZ costs) (NP (CD 3\\/4))) (`` ``) ('' '') (. .)))\n",
+}
+
+
+@pytest.mark.parametrize("task", ["sst5", pytest.param("pos", marks=pytest.mark.slow)])
+def test_the_tokens_of_a_file_are_predicted_as_they_are_scored(
+    finished: Finished, tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predictor = load_run(finished(task))
+    (tmp_path / "wsj_0001.mrg").write_text(TREES[task])
+    path = tmp_path if task == "pos" else tmp_path / "wsj_0001.mrg"
+    (item,) = predictor.reader.read_file(path, "train" if task == "pos" else "test")
+    expected = predictor.reader.to_json(item, predictor._decode([item])[0])
+    tokens = re.findall(r"([^ ()]+)\)", TREES[task])
+    (field,) = predictor.required_fields
+    assert tokens != item.tokens
+    for value in (tokens, " ".join(tokens)):
+        (found,) = predictor.predict([{field: value}])
+        assert found is not None
+        assert {key: found[key] for key in expected} == expected
+    (tmp_path / "text").write_text(" ".join(tokens))
+    for option in ([], ["--tokenized"]):
+        main(["predict", str(finished(task)), "--text", str(tmp_path / "text"), "--json", *option])
+        printed = json.loads(capsys.readouterr().out)
+        assert {key: printed[key] for key in expected} == expected
+
+
 @pytest.mark.parametrize("placement", ["none", "both"])
 def test_a_moved_folder_is_enough(finished: Finished, placement: str, tmp_path: Path, monkeypatch: Any) -> None:
     folder = finished("ner", f"elmo.placement={placement}")
@@ -132,6 +163,25 @@ def test_an_item_that_is_no_dictionary_is_named(finished: Finished) -> None:
         load_run(finished("ner")).predict(items)
 
 
+def test_items_come_as_numpy_and_pandas_have_them(finished: Finished) -> None:
+    predictor = load_run(finished("ner"))
+    tokens = [["Anna", "lives", "in", "Berlin", "."], ["Peter", "works"]]
+    expected = predictor.predict([{"tokens": sentence} for sentence in tokens])
+    pandas = pytest.importorskip("pandas")
+    arrays = [{"tokens": np.array(sentence)} for sentence in tokens]
+    for items in (arrays, iter(arrays), pandas.DataFrame({"tokens": tokens}), pandas.Series(arrays, index=[4, 2])):
+        found = predictor.predict(items)
+        assert found == expected
+        assert json.loads(json.dumps(found)) == found
+    assert predictor.predict(np.array([], dtype=object)) == []
+
+
+@pytest.mark.parametrize("items", ["Anna lives in Berlin .", {"tokens": ["Anna"]}, None, 3])
+def test_a_text_or_one_item_in_the_place_of_a_list_of_items_is_named(finished: Finished, items: Any) -> None:
+    with pytest.raises(UserError, match=r"^expected a list of items, such as \[\{'text': 'A fine film \.'\}\], found "):
+        load_run(finished("ner")).predict(items)
+
+
 def test_the_training_of_a_bilm_predicts_nothing(tmp_path: Path) -> None:
     (tmp_path / "bilm").mkdir()
     with pytest.raises(UserError, match=r": this run trained a biLM and has no task model; use it with bilm\.path=.*$"):
@@ -140,7 +190,9 @@ def test_the_training_of_a_bilm_predicts_nothing(tmp_path: Path) -> None:
 
 def test_an_item_that_is_too_long_is_named(finished: Finished) -> None:
     predictor = load_run(finished("ner"))
-    with pytest.raises(UserError, match=r"^item 1: 20,000 tokens; this run reads at most 16,384 at a time$"):
+    with pytest.raises(
+        UserError, match=r"^item 1: 20,000 tokens, more than a batch may have; .* task\.training\.batch_tokens=20000 if"
+    ):
         predictor.predict([{"tokens": ["word"] * 20_000}])
 
 

@@ -57,6 +57,21 @@ def test_everything_else_keeps_runs_apart(path: str) -> None:
     assert relevant(changed(path, 7), "supervised") != relevant(CONFIG, "supervised")
 
 
+@pytest.mark.parametrize(
+    ("kind", "place"), [("supervised", ["reader"]), ("language_model", ["lm", "source", "reader"])]
+)
+def test_a_readers_key_that_is_not_set_is_as_one_that_is_not_there(kind: Any, place: list[str]) -> None:
+    def relevant(reader: dict[str, Any]) -> dict[str, Any]:
+        for name in reversed(place[1:]):
+            reader = {name: reader}
+        return relevant(changed(f"task.{place[0]}", reader), kind)
+
+    old, new = {"_target_": "x", "column": 1}, {"_target_": "x", "column": 1, "tag_column": None}
+    assert relevant(new) == relevant(old)
+    assert relevant(new | {"tag_column": 2}) != relevant(old)
+    assert new["tag_column"] is None
+
+
 def test_what_the_store_keeps_counts_where_it_changes_the_layers() -> None:
     """From a token layer that was rounded to 16 bits the LSTMs compute other layers than from the exact one."""
     stores = [{"keep": keep, "dtype": dtype} for keep in ("layers", "tokens") for dtype in ("float16", "float32")]

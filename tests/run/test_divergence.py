@@ -1,5 +1,6 @@
 """Training that diverges stops with a sentence, and what is not finite is never written."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,27 @@ def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
 def test_gradients_are_clipped_to_the_norm_of_the_configuration(composed: Any) -> None:
     cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25")).to_json()
     assert build_trainer(cfg, Budget(1, None), False, []).gradient_clip_val == 0.25
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("could not create a primitive"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to "),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 1 GiB"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        MemoryError(),
+    ],
+)
+def test_a_run_for_which_there_is_no_memory_ends_in_a_sentence_and_is_no_result(
+    composed: Any, tmp_path: Path, monkeypatch: Any, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(LanguageModel, "loss", fail)
+    remedy = r"; or lower task\.training\.batch_tokens or .*; plan=true estimates the need$"
+    with pytest.raises(UserError, match=r"^no memory is left \(.*\): raise the limit .*" + remedy) as said:
+        train.run(composed(*LM))
+    assert " ... " not in str(said.value)
+    assert not files(tmp_path, "rows/*.json")

@@ -114,7 +114,8 @@ def test_scale_paper_has_the_papers_sizes_rates_and_schedules(task: str) -> None
     of_task, expected = cfg["task"], SETTINGS[task]
     constructed = {"_target_", "_partial_", "encoding"}
     assert {key: value for key, value in of_task["model"].items() if key not in constructed} == expected["model"]
-    assert {key: value for key, value in of_task["reader"].items() if key not in constructed} == expected["reader"]
+    of_reader = {key: value for key, value in of_task["reader"].items() if value is not None}
+    assert {key: value for key, value in of_reader.items() if key not in constructed} == expected["reader"]
     assert {key: cfg["words"][key] for key in expected["words"]} == expected["words"]
     assert of_task["update_words"] is expected["update_words"]
     assert of_task["optimizer"] == {"_partial_": True, **expected["optimizer"]}

@@ -1,4 +1,4 @@
-"""One biLM trained by two processes is the one that a single process trains."""
+"""One biLM trained by two processes is the one that a single process trains; processes that do not fit are refused."""
 
 import os
 import subprocess
@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 import torch
 from attack.children import Child, start_run
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+from pytorch_lightning.utilities import rank_zero_only
 from rows_as_json import load
 from safetensors.torch import load_file
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
 from elmo_tasks.training.checkpoint import STATE
+from elmo_tasks.training.cluster import check_start, make_trainer
 
 REPO = Path(__file__).parents[2]
 SMALL = [
@@ -136,3 +140,144 @@ def test_what_cannot_be_split_gives_a_one_sentence_error(
     with pytest.raises(UserError, match=message):
         train.run(composed(*overrides))
     assert not list(tmp_path.glob("outputs/rows/*"))
+
+
+SLURM = {
+    **{"SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "train", "SLURM_NNODES": "1", "SLURM_NODELIST": "localhost"},
+    **{"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"},
+}
+STEP = {**SLURM, "SLURM_STEP_ID": "0"}
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "1", "RANK": "0", "LOCAL_RANK": "0"}
+SRUN = "#SBATCH --nodes={} --ntasks-per-node={}, and start the run by srun"
+STARTS: list[tuple[dict[str, str], tuple[int, int], str]] = [
+    ({}, (1, 1), ""),
+    ({}, (2, 1), ""),  # Lightning starts the other
+    ({**SLURM, "SLURM_NTASKS": "1"}, (1, 1), ""),
+    ({**SLURM, "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "bash"}, (1, 1), ""),  # salloc, srun --pty
+    ({**SLURM, "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "interactive"}, (2, 1), ""),
+    ({**STEP, "SLURM_NTASKS": "2"}, (2, 1), ""),
+    (
+        {**STEP, "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
+        (2, 1),
+        "",
+    ),  # in salloc
+    ({**STEP, "SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1", "SLURM_JOB_NAME": "bash"}, (2, 1), ""),  # srun --pty
+    ({**STEP, "SLURM_NTASKS": "4", "SLURM_NNODES": "2"}, (2, 2), ""),
+    ({**TORCHRUN, "WORLD_SIZE": "2"}, (2, 1), ""),
+    ({**TORCHRUN, "WORLD_SIZE": "4", **STEP, "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}, (2, 2), ""),
+    ({"MASTER_ADDR": "first", "NODE_RANK": "1"}, (1, 3), ""),  # by hand on each machine
+    (
+        {**SLURM, "SLURM_NTASKS": "2"},
+        (1, 1),
+        "Slurm gives 2 tasks, trainer.devices=1 is one: #SBATCH --ntasks=1 (threads are --cpus-per-task)",
+    ),
+    (
+        {**STEP, "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
+        (1, 1),
+        "Slurm gives 2 tasks, trainer.devices=1 is one: #SBATCH --ntasks=1 (threads are --cpus-per-task)",
+    ),
+    (
+        {**STEP, "SLURM_NTASKS": "1"},
+        (2, 1),
+        "Slurm gives 1 task on 1 node, trainer.devices=2 is 2: " + SRUN.format(1, 2),
+    ),
+    (
+        {**STEP, "SLURM_NTASKS": "4", "SLURM_NNODES": "2"},
+        (4, 1),
+        "Slurm gives 4 tasks on 2 nodes, trainer.devices=4 is 4: " + SRUN.format(1, 4),
+    ),
+    (
+        {**SLURM, "SLURM_NTASKS": "2"},
+        (2, 1),
+        "Slurm gives 2 tasks, but only one of them runs: start the run by srun, as in srun elmo-tasks run ...",
+    ),
+    (
+        {**TORCHRUN, "WORLD_SIZE": "2"},
+        (1, 1),
+        "torchrun starts 2 processes, trainer.devices=1 is 1: torchrun --nnodes=1 --nproc-per-node=1",
+    ),
+    ({"LOCAL_RANK": "0"}, (1, 1), ""),
+    ({"LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1"}, (2, 1), ""),  # a process that Lightning has started
+    (
+        {"LOCAL_RANK": "0"},
+        (2, 1),
+        "trainer.devices=2: LOCAL_RANK is set, so that Lightning starts no other process; unset LOCAL_RANK",
+    ),
+    (
+        {},
+        (1, 3),
+        "trainer.num_nodes=3: nothing has started this run on 3 machines; start it by srun in a Slurm job (#SBATCH "
+        "--nodes=3 --ntasks-per-node=1) or by torchrun, or set trainer.num_nodes=1",
+    ),
+]
+
+
+@pytest.fixture
+def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("SLURM_", "TORCHELASTIC_", "PL_TRAINER_")) or name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+
+
+@pytest.mark.usefixtures("_no_cluster")
+@pytest.mark.parametrize(("environment", "asked", "message"), STARTS)
+def test_as_many_processes_are_started_as_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], asked: tuple[int, int], message: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if not message:
+        check_start(*asked)
+        return
+    with pytest.raises(UserError) as error:
+        check_start(*asked)
+    assert str(error.value) == message
+
+
+@pytest.mark.usefixtures("_no_cluster")
+@pytest.mark.parametrize(
+    ("environment", "overrides"),
+    [({**SLURM, "SLURM_NTASKS": "2"}, ["task=sst5"]), ({}, ["task=lm", "trainer.num_nodes=3"])],
+)
+def test_what_does_not_fit_is_said_before_anything_is_read(
+    composed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: dict[str, str], overrides: list[str]
+) -> None:
+    monkeypatch.setattr(train, "build_run", None)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=r"Slurm gives 2 tasks|trainer\.num_nodes=3"):
+        train.run(composed("elmo.placement=none" if "task=lm" not in overrides else "seed=1", *overrides))
+    assert not list(tmp_path.glob("outputs/*"))
+
+
+QUIET: dict[str, Any] = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False}
+QUIET |= {"enable_progress_bar": False, "enable_model_summary": False}
+
+
+@pytest.mark.usefixtures("_no_cluster")
+def test_a_trainer_takes_nothing_from_the_environment_or_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hpc_ckpt_1.ckpt").write_bytes(b"the state of another run")
+    for name, value in {**SLURM, "SLURM_NTASKS": "1", "SLURM_PROCID": "1"}.items():
+        monkeypatch.setenv(name, value)
+    for name, value in {"FAST_DEV_RUN": "True", "ACCUMULATE_GRAD_BATCHES": "4", "MAX_TIME": "00:00:00:01"}.items():
+        monkeypatch.setenv(f"PL_TRAINER_{name}", value)
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    trainer = make_trainer(devices=1, num_nodes=1, **QUIET)
+    assert (trainer.fast_dev_run, trainer.accumulate_grad_batches) == (False, 1)
+    assert not [each for each in trainer.callbacks if type(each).__name__ == "Timer"]
+    assert trainer._checkpoint_connector._hpc_resume_path is None
+    assert type(trainer._accelerator_connector.cluster_environment) is LightningEnvironment
+    assert rank_zero_only.rank == 0
+    for name, value in {**STEP, "SLURM_NTASKS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "")  # so that it is as before when the test has ended
+    monkeypatch.delenv("SLURM_NTASKS_PER_NODE")
+    shared = make_trainer(devices=2, num_nodes=1, **QUIET)
+    environment = shared._accelerator_connector.cluster_environment
+    assert type(environment) is SLURMEnvironment
+    assert not environment.auto_requeue
+    assert shared.world_size == 2

@@ -1,4 +1,5 @@
 import json
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 from kills import Killed
 
+from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
+from elmo_tasks.runs import supervised as run_supervised
 from elmo_tasks.training.state_file import TensorsAndJson
 
 wandb = pytest.importorskip("wandb")
@@ -69,6 +72,14 @@ def test_an_offline_run_holds_config_curves_layer_weights_group_and_tags(compose
     assert len(settings) == 2  # a dashboard keeps them apart
 
 
+def undisturbed(composed: Any, tmp_path: Path) -> dict[str, list[float]]:
+    """The history of the same run, made elsewhere without being killed."""
+    outputs = tmp_path / "undisturbed"
+    train.run(composed("elmo.placement=none", "logger=wandb", f"paths.outputs={outputs}"))
+    (file,) = outputs.glob("runs/*/wandb/offline-run-*/run-*.wandb")
+    return read_run(file)[1]
+
+
 @pytest.mark.slow
 def test_a_resumed_run_continues_its_wandb_run(composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     config = composed("elmo.placement=none", "logger=wandb")
@@ -87,8 +98,45 @@ def test_a_resumed_run_continues_its_wandb_run(composed: Any, tmp_path: Path, mo
     assert len(folders) == 2  # one for each process
     first, second = (read_run(next(folder.glob("run-*.wandb"))) for folder in folders)
     assert first[2].run_id == second[2].run_id
-    assert [len(history["dev/accuracy"]) for _, history, _ in (first, second)] == [1, 1]
-    assert f"upload the curves: wandb sync {folders[0]} {folders[1]}\n" in capsys.readouterr().out
+    assert [len(history["dev/accuracy"]) for _, history, _ in (first, second)] == [1, 2]
+    assert second[1]["_step"] == [*range(len(second[1]["_step"]))]
+    assert [*dict.fromkeys(second[1]["trainer/global_step"])] == sorted(set(second[1]["trainer/global_step"]))
+    assert f"upload the curves: wandb sync {folders[1]}\n" in capsys.readouterr().out
+    whole = undisturbed(composed, tmp_path)
+    for name in ("dev/accuracy", "trainer/global_step", "best/dev/accuracy", "epoch"):
+        assert second[1][name] == pytest.approx(whole[name], rel=1e-6), name
     train.run(composed("elmo.placement=none", "logger=wandb", "force=true"))
     (folder,) = (tmp_path / "outputs").glob("runs/*/wandb/offline-run-*")
     assert read_run(next(folder.glob("run-*.wandb")))[2].run_id != first[2].run_id
+
+
+SMALL = ("task=sst5", "elmo.placement=none", "trainer.max_epochs=1", "data.fraction=0.05", "logger=wandb")
+
+
+def test_wandb_that_is_disabled_writes_nothing(composed: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    train.run(composed(*SMALL))
+    assert len([*tmp_path.glob("outputs/rows/*.json")]) == 1
+    assert not [*tmp_path.glob("outputs/runs/*/wandb")]
+    assert "upload" not in capsys.readouterr().out
+
+
+def test_wandb_without_a_key_is_missed_before_any_work(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")  # nothing answers
+    wandb.teardown()  # it reads the environment once in a process
+    monkeypatch.setattr(run_supervised, "fit", lambda *_, **__: pytest.fail("it is trained"))
+    with pytest.raises(UserError, match=r"^logger\.offline=false: W&B has no key \(.*\); run `wandb login`, or set"):
+        train.run(composed(*SMALL, "logger.offline=false"))
+    assert not [*tmp_path.glob("outputs/rows/*.json")]
+    assert not [*tmp_path.glob("outputs/runs/*")]
+
+
+def test_the_mode_of_one_run_is_not_that_of_the_next(composed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("WANDB_MODE")
+    train.run(composed(*SMALL))
+    assert "WANDB_MODE" not in os.environ
+    assert len([*tmp_path.glob("outputs/runs/*/wandb/offline-run-*")]) == 1

@@ -1,3 +1,4 @@
+import errno
 import multiprocessing
 import os
 import shutil
@@ -12,10 +13,12 @@ import elmo_tasks.store.shard as shard_module
 import elmo_tasks.store.store as store_module
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.errors import UserError
+from elmo_tasks.store import locks
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.shard import count_rows
 from elmo_tasks.store.store import Filled
 from elmo_tasks.store.tokens import TokenStore
+from elmo_tasks.store.unfinished import begin, remove_unfinished
 
 
 @pytest.fixture
@@ -176,17 +179,37 @@ def test_a_failed_write_leaves_no_shard_and_names_the_option(tiny_bilm, tmp_path
     assert store.fill(SENTENCES).computed == N_TOKENS
 
 
-def test_files_of_killed_writers_are_removed_once_they_are_old(tiny_bilm, tmp_path):
+def test_files_of_killed_writers_are_removed_at_once_and_those_of_a_running_one_stay(tiny_bilm, tmp_path):
+    store = LayerStore(tmp_path, tiny_bilm)
+    store.fill(SENTENCES[:1])
+    folder = store.shards.folder
+    for name in ("0a.bin.tmp", "0b.bin.tmp", "0b.idx.tmp", "0c.bin", "0d.idx.tmp", ".about.json.0123456789abcdef.tmp"):
+        (folder / name).write_bytes(b"unfinished")
+    [whole] = (path for path in folder.glob("*.bin") if path.with_suffix(".idx").exists())
+    written, lock = begin(folder)  # a flock is that of an open file: this process counts as another one
+    store.fill(SENTENCES)
+    assert not {path.name for path in folder.glob("0[abcd].*")}
+    assert {path.name for path in folder.rglob("*.tmp")} == {written.name}
+    assert whole.exists()
+    lock.release()
+    remove_unfinished(folder, 3600)
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_without_locks_only_old_files_of_killed_writers_are_removed(tiny_bilm, tmp_path, monkeypatch):
     store = LayerStore(tmp_path, tiny_bilm)
     store.fill(SENTENCES[:1])
     for name in ("0a.bin.tmp", "0b.bin.tmp", "0c.bin", "0d.bin"):
         (store.shards.folder / name).write_bytes(b"unfinished")
-    [whole] = (path for path in store.shards.folder.glob("*.bin") if path.with_suffix(".idx").exists())
-    for name in ("0a.bin.tmp", "0c.bin", whole.name):
+    for name in ("0a.bin.tmp", "0c.bin"):
         os.utime(store.shards.folder / name, (1e9, 1e9))
+    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
     store.fill(SENTENCES)
-    assert {path.name for path in store.shards.folder.glob("0?.bin*")} - {whole.name} == {"0b.bin.tmp", "0d.bin"}
-    assert whole.exists()
+    assert {path.name for path in store.shards.folder.glob("0[abcd].bin*")} == {"0b.bin.tmp", "0d.bin"}
+
+
+def no_locks(*_) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 def fill_in_a_process(weights: Path, root: Path, barrier, answers) -> None:

@@ -1,6 +1,7 @@
 """``elmo-tasks store``: what it lists, removes and finds damaged."""
 
 import os
+import re
 import time
 
 import pytest
@@ -166,3 +167,65 @@ def test_a_missing_folder_is_named(tmp_path):
 def test_a_negative_number_of_days_is_refused(tmp_path, days):
     with pytest.raises(UserError, match=rf"^--idle-days must be a number of at least 0, found {days}"):
         main(["prune", f"--idle-days={days}", "--dir", str(tmp_path)])
+
+
+class TestRecompute:
+    @pytest.fixture
+    def root(self, tiny_bilm, tmp_path):
+        """Folders of one biLM in three precisions, two states and both kinds, and its files in ``bilm``."""
+        tiny_bilm.save(tmp_path / "bilm")
+        for precision in ("float32", "bfloat16", "int8"):
+            tiny_bilm.precision = precision
+            tiny_bilm.warm_up([["some", "text"]])
+            for state in ("reset", "warm", "carry"):
+                LayerStore(tmp_path / "store", tiny_bilm, state=state).fill(SENTENCES)
+            TokenStore(tmp_path / "store", tiny_bilm, dtype="float32").fill(SENTENCES)
+        tiny_bilm.precision = "float32"
+        (tmp_path / "warm.txt").write_text("some text\n")
+        return tmp_path
+
+    @staticmethod
+    def verify(root, *more, n="2"):
+        where = ["--dir", str(root / "store"), "--bilm", str(root / "bilm"), "--warm-text", str(root / "warm.txt")]
+        main(["verify", "--recompute", n, *where, *more])
+
+    def test_layers_of_these_weights_are_right(self, root, capsys):
+        self.verify(root)
+        lines = capsys.readouterr().out.splitlines()
+        assert sum("2 of 2 recomputed sentences are right" in line for line in lines) == 6
+        assert sum("2 of 2 recomputed words are right" in line for line in lines) == 3
+
+    @pytest.mark.parametrize("kind", [LayerStore, TokenStore])
+    @pytest.mark.parametrize("without_names", [False, True])
+    def test_layers_of_other_weights_are_found_also_by_a_text(
+        self, tiny_bilm, tmp_path, monkeypatch, capsys, kind, without_names
+    ):
+        tiny_bilm.save(tmp_path / "bilm")
+        store = kind(tmp_path / "store", tiny_bilm)
+        monkeypatch.setattr(store, "_expect_same_encoder", lambda exact=True: None)  # as in earlier versions
+        if without_names:
+            write = store.shards.append
+            monkeypatch.setattr(store.shards, "append", lambda keys, arrays, sample: write(keys, arrays))
+        tiny_bilm.encoder.characters.data.mul_(1.5)
+        store.fill(SENTENCES)
+        (tmp_path / "warm.txt").write_text("a\n")
+        (tmp_path / "text.txt").write_text("ab c\nnot stored\n")
+        if without_names and kind is LayerStore:  # a store of words always has the marks of sentences
+            self.verify(tmp_path, n="9")
+            assert "an earlier version wrote it and names no sentence; --text FILE" in capsys.readouterr().out
+        text = ["--text", str(tmp_path / "text.txt")] if without_names else []
+        with pytest.raises(UserError, match=r": layers that are not those of .*bilm; remove it"):
+            self.verify(tmp_path, *text, n="9")
+        message = capsys.readouterr().out
+        assert "1 of 1 shards whole" in message
+        assert re.search(r"'[^']+' is off by up to [\d.]+\n", message)
+
+    @pytest.mark.parametrize("arguments", [["--recompute", "3"], ["--bilm", "mini"], ["--bilm=mini", "--recompute=0"]])
+    def test_a_number_and_an_encoder_are_needed(self, root, arguments):
+        with pytest.raises(UserError, match=r"^verify --recompute N needs an N of at least 1 and --bilm NAME"):
+            main(["verify", "--dir", str(root / "store"), *arguments])
+
+    def test_a_store_without_this_encoder_is_said(self, root, tiny_options, shake):
+        shake(BiLM(tiny_options), seed=5).save(root / "bilm")
+        with pytest.raises(UserError, match=r"^--bilm .*bilm: nothing that can be recomputed here is of this encoder$"):
+            self.verify(root)

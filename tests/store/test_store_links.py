@@ -1,5 +1,6 @@
 """What someone else may have put into a folder of the layer store: links, devices and files of any size."""
 
+import shutil
 import time
 import tracemalloc
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from elmo_tasks.store.layers import LayerStore
+from elmo_tasks.store.locks import claim
 
 SENTENCES = [["a", "b"], ["c"]]
 
@@ -58,3 +60,28 @@ def test_a_header_of_any_kind_ends_in_a_sentence(tiny_bilm, tmp_path, filled, he
     message = capsys.readouterr().err
     assert "it is removed" in message
     assert len(message) < 500
+
+
+@pytest.mark.parametrize("place", ["locks", "locks/use"])
+def test_a_lock_that_is_a_link_is_replaced(tiny_bilm, tmp_path, filled, place):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "use").write_text("what the user has written")
+    before = (elsewhere / "use").stat().st_mtime_ns
+    link = filled.parent / place
+    shutil.rmtree(filled.parent / "locks", ignore_errors=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere / place.removeprefix("locks").removeprefix("/"))
+    assert refilled(tiny_bilm, tmp_path) == 0
+    assert not link.is_symlink()
+    assert (elsewhere / "use").stat().st_mtime_ns == before
+    assert [path.name for path in elsewhere.iterdir()] == ["use"]
+
+
+def test_a_claim_makes_no_file_elsewhere(tmp_path):
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "00").symlink_to(tmp_path / "elsewhere")
+    lock = claim(tmp_path, "00")
+    assert lock.is_of(tmp_path / "locks" / "00")
+    assert claim(tmp_path, "00") is None
+    assert not (tmp_path / "elsewhere").exists()

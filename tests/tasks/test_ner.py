@@ -1,9 +1,11 @@
+import re
 from collections import Counter
 
 import pytest
 import torch
 
 from elmo_tasks.batch import Text
+from elmo_tasks.config.components import check_values
 from elmo_tasks.data.ner import NerBatch, NerItem, NerReader
 from elmo_tasks.data.tags import bioes_tags
 from elmo_tasks.elmo import Elmo
@@ -12,6 +14,8 @@ from elmo_tasks.metrics.span_f1 import SpanF1
 from elmo_tasks.models.crf_tagger import CrfTagger, CrfTaggerOutput
 from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import WordEmbedding
+
+READER = "elmo_tasks.data.ner.NerReader"
 
 IOB1 = """-DOCSTART- -X- -X- O
 
@@ -60,10 +64,107 @@ def test_the_same_items_come_from_two_columns_in_other_schemes(read):
         assert read("\n\t\n".join(lines)) == ITEMS
 
 
-@pytest.mark.parametrize("tag", ["PER", "X-PER", "I-", "0"])
+@pytest.mark.parametrize("tag", ["PER", "X-PER", "I-", "0", "B-PER|B-LOC", "B-PER|O", "I-PER|X|I-LOC"])
 def test_an_unknown_tag_is_refused_with_its_line(read, tag):
-    with pytest.raises(UserError, match=rf"train\.conll:4: unknown tag '{tag}'; expected O, or B-"):
+    with pytest.raises(UserError, match=rf"train\.conll:4: unknown tag '{re.escape(tag)}'; expected O, or B-"):
         read(f"Ann I-PER\n\nthe O\ncat {tag}\n")
+
+
+def test_a_type_may_have_a_bar(read):
+    assert read("Ann B-PER|LOC\n")[0].spans == [(0, 1, "PER|LOC")]
+
+
+def test_tags_without_a_type_are_of_one_type(read):
+    assert read("BRCA1 B\ngene I\nis O\nP53 B\n") == [
+        NerItem(["BRCA1", "gene", "is", "P53"], [(0, 2, "ENTITY"), (3, 4, "ENTITY")])
+    ]
+    for text, line, other in (("a B\n\nb B-X\n", 3, "without"), ("a B-X\nb I\n", 2, "with")):
+        with pytest.raises(
+            UserError, match=rf"train\.conll:{line}: tag '.*', but one {other} a type at .*:1; expected"
+        ):
+            read(text)
+
+
+def test_the_letters_of_bmes_and_bmewo_are_those_of_bioes(read):
+    for tags in ("B-X M-X M-X E-X S-Y", "B-X M-X M-X E-X W-Y"):
+        lines = "\n".join(f"w {tag}" for tag in tags.split())
+        assert read(lines)[0].spans == [(0, 4, "X"), (4, 5, "Y")]
+
+
+NUMBERED = (
+    "1 Harbour NNP I-NP O\n2 in IN I-PP O\n3 Oslo NNP I-NP I-LOC\n\n1 Anna NNP I-NP I-PER\n2 Berg NNP I-NP I-PER\n"
+)
+
+
+@pytest.mark.parametrize("text", [NUMBERED, NUMBERED.replace(" ", "\t"), NUMBERED.partition("\n\n")[0]])
+def test_a_first_column_that_counts_is_refused_or_read_with_the_key_that_is_named(read, text):
+    with pytest.raises(
+        UserError, match=r"train\.conll:1: CoNLL-U or CoNLL-X, whose .*; add task\.reader\.token_column=2"
+    ):
+        read(text)
+    items = read(text, reader=NerReader(token_column=2))
+    assert items[0] == NerItem(["Harbour", "in", "Oslo"], [(2, 3, "LOC")])
+    assert items[1:] in ([], [NerItem(["Anna", "Berg"], [(0, 2, "PER")])])
+
+
+GERMEVAL = "#\thttp://x.org/ [2009-10-17]\n1\tAufgrund\tO\tO\n2\tStuttgart\tB-LOC\tO\n"
+KLUE = "## n-1\t특히 <영동:LC> 에서\n특\tO\n \tO\n영\tB-LC\n동\tI-LC\n\n## n-2\t좋다\n좋\tO\n다\tO\n"
+HIPE = "TOKEN\tLIT\tMETO\n# language = fr\n# date = 1898\nParis\tB-loc\tO\n#\tO\tO\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "items"),
+    [
+        (
+            GERMEVAL,
+            {"comment": "#", "token_column": 2, "tag_column": 3},
+            [(["Aufgrund", "Stuttgart"], [(1, 2, "LOC")])],
+        ),
+        (
+            GERMEVAL,
+            {"comment": "#", "token_column": -3, "tag_column": -2},
+            [(["Aufgrund", "Stuttgart"], [(1, 2, "LOC")])],
+        ),
+        (KLUE, {"comment": "##", "separator": "tab"}, [(["특", " ", "영", "동"], [(2, 4, "LC")]), (["좋", "다"], [])]),
+        (HIPE, {"comment": ["#", "TOKEN"], "tag_column": 2}, [(["Paris", "#"], [(0, 1, "loc")])]),
+        ("New York\tB-LOC\n", {"separator": "tab"}, [(["New York"], [(0, 1, "LOC")])]),
+    ],
+    ids=["germeval", "germeval-from-the-end", "klue", "hipe", "space-in-a-token"],
+)
+def test_other_layouts_are_read_with_keys(read, text, keys, items):
+    check_values("task.reader", {"_target_": READER, **keys}, ())
+    assert read(text, reader=NerReader(**keys)) == [NerItem(*item) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "message"),
+    [
+        (GERMEVAL, {}, r":2: expected 3 columns, as in line 1, found 4: .*; \"task\.reader\.comment='#'\" leaves out"),
+        (
+            GERMEVAL,
+            {"comment": "#"},
+            r":2: CoNLL-U or .* add task\.reader\.token_column=2, and task\.reader\.tag_column=N",
+        ),
+        (KLUE, {}, r":2: expected 5 columns, as in line 1, found 2: .*; \"task\.reader\.comment='##'\" leaves out"),
+        (KLUE, {"comment": "##"}, r":3: expected at least 2 columns, found 1: .*; task\.reader\.separator=tab if"),
+        (HIPE, {"comment": "#"}, r":1: unknown tag 'METO'; .*; \"task\.reader\.comment=\['#', 'TOKEN'\]\" leaves out"),
+        (
+            "a B-X 1\nb O 2\n",
+            {},
+            r":1: unknown tag '1'; .*; task\.reader\.tag_column=N takes the tag from another column",
+        ),
+    ],
+    ids=["comment", "number", "long-mark", "space", "header", "other-column"],
+)
+def test_a_refusal_names_the_key_that_helps(read, text, keys, message):
+    with pytest.raises(UserError, match=r"train\.conll" + message):
+        read(text, reader=NerReader(**keys))
+
+
+@pytest.mark.parametrize("value", [0, 1001, "2", True])
+def test_a_column_is_counted_from_1_or_from_the_last(value):
+    with pytest.raises(UserError, match=r"task\.reader\.token_column must be a whole number from 1 .*, or null, found"):
+        check_values("task.reader", {"_target_": READER, "token_column": value}, ())
 
 
 def test_entities_of_a_type_that_training_lacks_are_counted_and_missed(read):
@@ -108,6 +209,9 @@ def test_hub_rows_may_name_or_number_their_tags():
         ({"tokens": ["a"], "ner_tags": None}, "expected the columns tokens and ner_tags"),
         ({"tokens": ["a"], "ner_tags": [9]}, "ner_tags"),
         ({"tokens": ["a"], "ner_tags": [-1]}, "ner_tags"),
+        ({"tokens": ["a"], "ner_tags": [11]}, "ner_tags: 11 has no name; expected names .*numbers, 0 to 8"),
+        ({"tokens": ["a"], "ner_tags": [True]}, "ner_tags: True has no name"),
+        ({"tokens": ["a"], "ner_tags": [[1]]}, r"ner_tags: \[1\] has no name"),
         ({"tokens": ["a", "b"], "ner_tags": [0]}, "2 tokens but 1 tags"),
         ({"tokens": [], "ner_tags": []}, "an empty sentence"),
         ({"tokens": ["a", ""], "ner_tags": [0, 0]}, "an empty token"),

@@ -53,6 +53,34 @@ def test_composed_and_decomposed_hangul_make_the_same_words():
     assert tokenize_korean(apart) == tokenize_korean(text) == ["정말", "재밌는", "café", "영화ㅋㅋ", "!"]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text", "name"),
+    [
+        ("cp949", "재미있는 영화", "cp949"),
+        ("cp949", "똠방각하 최고 뷁", "cp949"),
+        ("euc-kr", "최고!!!", "cp949"),
+        ("latin-1", "déjà vu Ärger ÄÖÜ", "latin-1"),
+        ("cp1251", "Привет, мир", "latin-1"),
+        ("shift_jis", "この映画は面白い", "latin-1"),
+        ("gbk", "我们喜欢这个电影", "latin-1"),
+        ("euc_jp", "この映画は面白い", "latin-1"),
+    ],
+)
+def test_korean_is_known_by_its_bytes(tmp_path, encoding, text, name):
+    (tmp_path / "ratings.txt").write_bytes(f"id\tdocument\tlabel\n1\t{text}\t1\n".encode(encoding))
+    with pytest.raises(
+        UserError, match=rf"ratings\.txt:2: not UTF-8 .*; set task\.reader\.encoding .* such as {name}$"
+    ):
+        NsmcReader().read_file(tmp_path / "ratings.txt", "train")
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"), [("!!!!!", "!!!"), ("ㅋㅋㅋㅋㅋ", "ㅋㅋㅋㅋㅋ"), ("Ｏ“Ｋ”", 'O"K"'), ("cafe\u0301", "café")]
+)
+def test_a_given_token_is_spelt_as_those_of_a_comment_and_not_cut(token, expected):
+    assert NsmcReader().from_json({"text": [token]}, "x").tokens == [expected]
+
+
 def test_tokenised_text_stays_as_it_is():
     for split in ("train", "dev", "test"):
         for _, line in read_lines(SAMPLE / f"ratings_{split}.txt"):

@@ -1,3 +1,4 @@
+import subprocess
 from collections import Counter
 
 import numpy as np
@@ -99,6 +100,93 @@ def test_columns_are_read_from_a_file(tmp_path):
     assert PosReader(column=2).read_file(tmp_path / "a.txt", "train")[1].tags == ["B-VP"]
     with pytest.raises(UserError, match=r"a\.txt:1: expected at least 4 columns, found 3"):
         PosReader(column=3).read_file(tmp_path / "a.txt", "train")
+
+
+EIGHT = "1\tThe\t_\tDT\tDT\t_\t2\tNMOD\n2\tdog\t_\tNN\tNN\t_\t0\tROOT\n\n1\tIt\t_\tPRP\tPRP\t_\t0\tROOT\n"
+U = "# sent_id = 1\n# text = du chat\n1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n" + "".join(
+    f"{k}\t{word}\tl\t{tag}\t_\t_\t0\troot\t_\t_\n"
+    for k, word, tag in ((1, "de", "ADP"), (2, "le", "DET"), (3, "chat", "NOUN"))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "items"),
+    [
+        (EIGHT, (2, 4), [(["The", "dog"], ["DT", "NN"]), (["It"], ["PRP"])]),
+        (
+            "0\tThe\tDT\n1\tdog\tNN\n\n0\tIt\tPRP\n1\tran\tVBD\n",
+            (2, 3),
+            [(["The", "dog"], ["DT", "NN"]), (["It", "ran"], ["PRP", "VBD"])],
+        ),
+        ("1 The the DT DT _ 2 det _ _\n2 dog dog NN NN _ 0 root _ _\n", (2, 4), [(["The", "dog"], ["DT", "NN"])]),
+        (
+            "1 The the the DT DT _ _ 2 2 D D _ _\n2 dog d d NN NN _ _ 0 0 R R Y dog.01 A0\n".replace(
+                "_ _\n", "_ _ _\n"
+            ),
+            (2, 5),
+            [(["The", "dog"], ["DT", "NN"])],
+        ),
+    ],
+    ids=["conll-x-8", "three-from-0", "conll-x-spaces", "conll-2009"],
+)
+def test_a_first_column_that_counts_is_refused_or_read_with_the_keys_that_are_named(tmp_path, text, keys, items):
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"a\.txt:1: CoNLL-U or CoNLL-X, whose first column has no words") as error:
+        PosReader().read_file(path, "train")
+    assert str(error.value).endswith("task.reader.token_column={} task.reader.tag_column={}".format(*keys))
+    found = PosReader(token_column=keys[0], tag_column=keys[1]).read_file(path, "train")
+    assert found == [PosItem(*item) for item in items]
+
+
+def test_both_remedies_for_conll_u_work(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text(U)
+    with pytest.raises(
+        UserError, match=r":1: CoNLL-U or CoNLL-X, .*=2 task\.reader\.tag_column=4 \"task\.rea.*'#'\", or"
+    ) as error:
+        PosReader().read_file(path, "train")
+    expected = [PosItem(["de", "le", "chat"], ["ADP", "DET", "NOUN"])]
+    assert PosReader(token_column=2, tag_column=4, comment="#").read_file(path, "train") == expected
+    command = str(error.value).partition("with: ")[2].replace("FILE", str(path))
+    (tmp_path / "b").write_text(
+        subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    )
+    assert PosReader().read_file(tmp_path / "b", "train") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "( (S (NP (DT The) (NN dog)) (VP (VBZ eats)) (. .)))\n( (S (NP (DT The) (NN cat)) (VP (VBZ runs)) (. .)))\n",
+        "( (S \n    (NP (DT The) (NN dog) )\n    (VBZ eats)\n    (. .) ))\n\n(S (DT The) (NN cat) (VBZ runs) (. .))",
+        "\u00a0\n(S (DT The) (NN dog) (VBZ eats) (. .))\n\f\n\ufeff(S (DT The) (NN cat) (-NONE- *) (VBZ runs) (. .))\n",
+    ],
+    ids=["one-a-line", "several-lines", "white-space-lines-and-a-mark"],
+)
+def test_a_file_of_trees_is_read_as_trees(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text)
+    tags = ["DT", "NN", "VBZ", "."]
+    expected = [PosItem(["The", "dog", "eats", "."], tags), PosItem(["The", "cat", "runs", "."], tags)]
+    assert PosReader().read_file(tmp_path / "a.txt", "train") == expected
+
+
+def test_columns_may_begin_with_a_bracket(tmp_path):
+    (tmp_path / "a.txt").write_text("( (\n( -LRB-\na DT\n) )\n")
+    assert PosReader().read_file(tmp_path / "a.txt", "dev") == [
+        PosItem(["(", "(", "a", ")"], ["(", "-LRB-", "DT", ")"])
+    ]
+
+
+def test_trees_of_sentiments_are_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("(3 (2 It) (4 (4 shines) (2 .)))\n")
+    with pytest.raises(UserError, match=r"a\.txt:1: labels 0 to 4, as in the Sentiment Treebank \(task=sst5\)"):
+        PosReader().read_file(tmp_path / "a.txt", "train")
+
+
+def test_a_word_of_a_tree_may_hold_a_no_break_space(tmp_path):
+    (tmp_path / "a.mrg").write_text("( (NP (CD 2\u00a01/2) (NN cups)) )")
+    assert PosReader().read_file(tmp_path, "train") == [PosItem(["2\u00a01/2", "cups"], ["CD", "NN"])]
 
 
 def make_text(lengths, dim=6):

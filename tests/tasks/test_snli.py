@@ -248,6 +248,32 @@ def test_padded_tokens_of_both_texts_stay_within_the_budget_and_every_pair_comes
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_a_pair_beyond_the_budget_by_itself_is_refused_with_the_option_to_set(make_data, split):
     pairs = [(3, 4), (30, 31), (5, 5)]
-    with pytest.raises(UserError, match=rf"item of the {split} split has 61 tokens.*task\.training\.batch_tokens=61 "):
+    with pytest.raises(
+        UserError, match=rf"/{split}:2: 61 tokens, more than a batch may have; .*task\.training\.batch_tokens=61 "
+    ):
         make_data(pairs, 60, splits=[split])
     assert len(make_data(pairs, 61, splits=[split]).items[split]) == 3
+
+
+@pytest.mark.parametrize("empty", ["", " ", None, 5])
+@pytest.mark.parametrize("key", ["sentence1", "sentence2"])
+def test_a_pair_that_is_left_out_is_not_checked(write_file, key, empty):
+    reader = SnliReader()
+    left_out = GOOD | {"gold_label": "-", key: empty}
+    (item,) = reader.read_file(write_file(GOOD, left_out), "train")
+    assert (item.premise, item.hypothesis) == (PREMISE, HYPOTHESIS)
+    assert reader.left_out == {"no majority": 1}
+    with pytest.raises(UserError, match=r"pairs\.jsonl:2"):
+        reader.read_file(write_file(GOOD, GOOD | {key: empty}), "train")
+
+
+def test_a_file_in_several_languages_can_be_cut_to_one(write_file):
+    pairs = [GOOD | {"pairID": "1", "language": language} for language in ("ar", "de")]
+    with pytest.raises(UserError, match=r"jsonl:2: pairID '1' is also in line 1; a file in several languages") as error:
+        SnliReader().read_file(write_file(*pairs), "train")
+    (pattern,) = re.findall(r"grep '(.*)' FILE$", str(error.value))
+    chosen = [line for line in map(json.dumps, pairs) if re.search(pattern, line)]
+    assert chosen == [json.dumps(pairs[1])]
+    assert len(SnliReader().read_file(write_file(*chosen), "train")) == 1
+    with pytest.raises(UserError, match=r"jsonl:2: pairID '1' is also in line 1$"):
+        SnliReader().read_file(write_file(*[GOOD | {"pairID": "1"}] * 2), "train")

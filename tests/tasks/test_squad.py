@@ -151,10 +151,6 @@ ANSWER = (*QUESTION, "answers", 0)
 BAD_SHAPES = [
     ((), [], "expected an object, found a list"),
     ((), None, "expected an object, found None"),
-    (("version",), GONE, "no 'version'; found data"),
-    (("version",), "2.0", "expected version '1.1', found '2.0'"),
-    (("version",), "v2.0", "expected version '1.1', found 'v2.0'"),
-    (("version",), 1.1, r"'version' must be a text, found 1\.1"),
     (("data",), GONE, "no 'data'; found version"),
     (("data",), {}, "'data' must be a list, found an object"),
     (("data", 0), [], r"data\[0\]: expected an object, found a list"),
@@ -176,7 +172,7 @@ BAD_SHAPES = [
     ((*QUESTION, "question"), "", "question q7.*'question' is empty"),
     ((*QUESTION, "question"), " \t", "question q7.*'question' is empty"),
     ((*QUESTION, "question"), True, "question q7.*'question' must be a text, found True"),
-    ((*QUESTION, "answers"), [], "question q7.*no answer"),
+    ((*QUESTION, "answers"), [], r"question q7.*no answer; SQuAD 2\.0's unanswerable questions .* are not supported"),
     ((*QUESTION, "answers"), GONE, "question q7.*no 'answers'"),
     ((*QUESTION, "answers"), {"text": "Ann", "answer_start": 0}, "question q7.*'answers' must be a list"),
     (ANSWER, ["Ann", 0], "question q7.*expected an object, found a list"),
@@ -220,7 +216,12 @@ def test_another_shape_gives_a_one_sentence_error_with_file_and_place(write, pla
         (b'{"version": "1.1"}\n{"version": "1.1"}', "not JSON"),
         (b"[" * 100_000, "not JSON"),
         ('{"version": "1.1", "title": "Café"}'.encode("latin-1"), "not UTF-8"),
-        ('{"version": "1.1"}'.encode("utf-16"), "not UTF-8"),
+        ('{"version": "1.1"}'.encode("utf-16"), "UTF-16, which is not read; convert it to UTF-8 "),
+        ('{"version": "1.1"}'.encode("utf-16-le"), "UTF-16, which is not read; convert it to UTF-8 "),
+        (
+            '{"data": "재미있는 영화"}'.encode("cp949"),
+            "not UTF-8 .*; set task.reader.encoding to the file's, such as cp949",
+        ),
     ],
 )
 def test_anything_but_json_in_utf_8_is_refused(write, content, message):
@@ -233,6 +234,57 @@ def test_a_file_that_cannot_be_read_is_named_and_a_byte_order_mark_does_not_matt
         make_reader().read_file(tmp_path, "train")
     content = b"\xef\xbb\xbf" + json.dumps(make_content((CONTEXT, question("a", ("Ann", 0))))).encode()
     assert len(make_reader().read_file(write(content), "train")) == 1
+
+
+@pytest.mark.parametrize("version", [GONE, "1.0", 1.1, "KorQuAD_v1.0_train", "v2.0", None])
+def test_a_file_is_judged_by_its_structure_and_not_by_its_version(write, version):
+    content = make_content((CONTEXT, question("q7", ("Ann", 0)) | {"is_impossible": False}))
+    (item,) = make_reader().read_file(write(replaced(content, ("version",), version)), "dev")
+    assert item.gold["answers"] == ["Ann"]
+
+
+def test_a_question_that_is_called_unanswerable_is_named(write):
+    content = make_content((CONTEXT, question("q7", ("Ann", 0)) | {"is_impossible": True}))
+    with pytest.raises(
+        UserError, match=r"\(question q7\): no answer; SQuAD 2\.0's unanswerable questions .* leave them"
+    ):
+        make_reader().read_file(write(content), "dev")
+
+
+def in_use(**changes):
+    """The reader of a finished run that was trained with the defaults."""
+    return SquadReader(**SquadReader.after_training({"max_tokens": 100}) | changes)
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+@pytest.mark.parametrize("answer", [{"answer_start": 22}, {"answer_start": -1}, {"answer_start": "x"}, {}])
+def test_scoring_reads_no_offsets(write, split, answer):
+    asked = [question("a", ("Ann", 0)), {"id": "b", "question": "Who?", "answers": [{"text": "Ann left", **answer}]}]
+    reader = in_use()
+    items = reader.read_file(write(make_content((CONTEXT, *asked))), split)
+    assert [item.gold["answers"] for item in items] == [["Ann"], ["Ann left"]]
+    assert reader.left_out == {}
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2, 7, 30, 61, 100])
+def test_windows_cover_all_tokens_and_every_answer_of_half_a_window(n_tokens):
+    reader = SquadReader(max_tokens=n_tokens, too_long="windows")
+    item = reader.from_json({"context": " ".join(f"w{k}" for k in range(61)), "question": "Who?"}, "x")
+    parts = reader.parts(item)
+    assert (parts == [item]) == (n_tokens >= 61)
+    assert all(part.question == item.question and part.paragraph.context == item.paragraph.context for part in parts)
+    assert all(part.paragraph.words == [token.word for token in part.paragraph.tokens] for part in parts)
+    inside = [{token.start for token in part.paragraph.tokens} for part in parts]
+    assert all(len(starts) == min(n_tokens, 61) for starts in inside)
+    starts = [token.start for token in item.paragraph.tokens]
+    for k in range(61):
+        answer = set(starts[k : k + max(1, n_tokens // 2)])
+        assert any(answer <= window for window in inside)
+
+
+def test_a_run_that_cut_its_paragraphs_goes_on_to_cut_them():
+    settings = {"max_tokens": 9, "too_long": "truncate", "bad_answers": "drop"}
+    assert SquadReader.after_training(settings) == settings
 
 
 LONG = ("Ann and Bob left - for Rome.", question("q0", ("Ann", 0)), question("q1", ("Rome", 23)))  # 8 tokens

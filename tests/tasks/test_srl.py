@@ -148,6 +148,33 @@ def test_propbanks_labels_are_read(read, label):
     assert item.gold["tags"][0] == ["B-ARG0", "B-V", f"B-{label}", f"I-{label}", "O"]
 
 
+NESTED = SAID.replace("(ARG1*   ", "(ARG1(ARG2*) ")
+AROUND = RAINED.replace("(V*\n", "(C-ARG2(V*\n").replace("*)\nnow", "*)\nnow").replace("(ARGM-TMP*)", "*)")
+BOTH = GOOD_NIGHT.replace("Good  - -", "Good - - (ARG1(ARG2*))").replace("night - -", "night night 01 (V*)")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "line", "refused", "tags"),
+    [
+        (NESTED, 4, "ARG2 begins within ARG1", ["B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O"]),
+        (AROUND, 3, "V begins within C-ARG2", ["O", "B-V", "I-V", "O"]),
+        (BOTH, 2, "ARG2 begins within ARG1", ["B-ARG1", "B-V"]),
+    ],
+    ids=["an-argument-in-another", "around-the-v", "of-the-same-tokens"],
+)
+def test_nested_labels_are_refused_or_the_inner_ones_left_out_and_counted(read, sentence, line, refused, tags):
+    message = f"{refused}; spans must not overlap; task.reader.nested_labels=drop keeps the outer one"
+    with pytest.raises(UserError, match=rf"dev\.conll:{line}: {message}"):
+        read(conll([sentence]), "dev")
+    reader = SrlReader(max_training_tokens=100, nested_labels="drop")
+    items = read(conll([sentence, SAID]), "dev", reader)
+    assert items[0].gold["tags"][0] == tags
+    assert items[1].gold["tags"] == ITEMS[0].gold["tags"]
+    assert reader.left_out == {"dev arguments within another": 1}
+    with pytest.raises(UserError, match="a closing bracket has no opening bracket"):
+        read(conll([SAID.replace("(V*)", "(V*))")]), "dev", reader)
+
+
 def test_labels_that_training_lacks_are_counted_and_stay_in_the_gold(read):
     reader = SrlReader(max_training_tokens=100)
     reader.fit(read(conll([SAID]), "train", reader))

@@ -134,7 +134,8 @@ def test_hub_rows_become_sentences_without_the_treebanks_escapes():
         ({"text": "a", "label": 0.69}, r"label 0\.69 is not in 0 \.\. 4"),
         ({"text": "a"}, "expected the columns text and label"),
         ({"text": None, "label": 1}, "expected the columns text and label"),
-        ({"text": "a", "label": "good"}, "expected the columns text and label"),
+        ({"text": "a", "label": "good"}, r"label 'good' is not in 0 \.\. 4"),
+        ({"text": "a", "label": True}, r"label True is not in 0 \.\. 4"),
         ({"text": " ", "label": 1}, "an empty sentence"),
     ],
 )

@@ -1,0 +1,143 @@
+"""Rows that were changed by hand are left out with one sentence each, or are read; the others' report stays."""
+
+import copy
+import json
+import runpy
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_tasks.errors import MAX_SENTENCE
+from elmo_tasks.render.output import csv_text, markdown_document
+from elmo_tasks.render.page import page
+from elmo_tasks.report import sections
+from elmo_tasks.rows.collection import Rows, read_rows
+from elmo_tasks.rows.schema import Row
+
+from .rows import LETTERS, changed
+
+KINDS = runpy.run_path(str(Path(__file__).parents[1] / "rows" / "conftest.py"))
+NAMES = ("supervised", "failed", "language_model", "ensemble", "sense_probe")
+
+
+def whole_rows() -> Iterator[dict[str, Any]]:
+    """A row of each kind."""
+    for name in NAMES:
+        supervised = copy.deepcopy(KINDS["HEADER"] | KINDS["MEASURED"])
+        make = KINDS[name].__wrapped__  # the function of a fixture
+        row = make() if name in ("supervised", "failed") else make(supervised)
+        yield {**row, "run_id": f"{name}-1"}
+
+
+WHOLE = [*whole_rows()]
+
+
+def rendered(rows: Rows) -> str:
+    """All that a report shows."""
+    found = sections(rows)
+    return "\n".join([markdown_document(found), csv_text(rows), page(found, rows)])
+
+
+def write(folder: Path, content: bytes, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_bytes(content)
+    return path
+
+
+def attack(folder: Path, seeds: range) -> tuple[int, int]:
+    """Write changed rows beside whole ones; how many are left out, and how many are read."""
+    for row in WHOLE:
+        write(folder / "good", json.dumps(row).encode(), row["run_id"])
+    good = read_rows([folder / "good"])
+    assert not good.left_out
+    expected = rendered(good)
+    refused, accepted = 0, []
+    for seed in seeds:
+        row = WHOLE[seed % len(WHOLE)]
+        content = changed(row, seed)
+        path = write(folder / "one", content, row["run_id"])
+        found = read_rows([folder / "one"])
+        path.unlink()
+        assert len(found.left_out) + len(found.all) == 1, seed
+        for sentence in found.left_out:
+            assert str(path) in sentence, seed
+            assert len(sentence) - len(str(path)) <= MAX_SENTENCE, seed
+            assert sentence.isprintable(), seed
+            write(folder / "refused", content, f"{seed}")
+            refused += 1
+        accepted += [replace(one, run_id=f"{one.run_id}-{seed}") for one in found.all]
+    both = read_rows([folder / "good", folder / "refused"])
+    assert len(both.left_out) == refused
+    assert rendered(replace(both, folders=good.folders, left_out=[])) == expected
+    finished = [row for row in accepted if isinstance(row, Row)]
+    failed = [row for row in accepted if not isinstance(row, Row)]
+    text = rendered(Rows((folder,), [*good.finished, *finished], [*good.failed, *failed], []))
+    assert "<script>alert" not in text[text.index("<html") :]
+    return refused, len(accepted)
+
+
+def test_changed_rows_are_left_out_or_read(tmp_path: Path) -> None:
+    refused, read = attack(tmp_path, range(600))
+    assert refused + read == 600
+    assert min(refused, read) > 50
+
+
+@pytest.mark.slow
+def test_many_changed_rows_are_left_out_or_read(tmp_path: Path) -> None:
+    refused, read = attack(tmp_path, range(1_000, 6_000))
+    assert refused + read == 5_000
+
+
+BY_HAND = {
+    "a biLM without a name": (("config", "bilm", "name"), None),
+    "a biLM of the name null": (("config", "bilm", "name"), "null"),
+    "a file elsewhere": (("config", "bilm", "name"), "../../elsewhere/bilm"),
+    "data without a name": (("config", "data"), {"name": None}),
+    "a lambda that is no number of a computer": (("config", "elmo", "lambda"), 10**400),
+    "no training items": (("data", "items"), {"dev": {"original": 5, "used": 5}}),
+    "no item at all": (("data", "items", "train"), {"original": 0, "used": 0}),
+    "a weight that JSON cannot write": (("elmo", "weights", "input", "gamma"), 1e999),
+    "a score whose mean is infinite": (("seconds", "fit"), 1e308),
+    "a task of 5,000 letters": (("task",), LETTERS),
+    "a biLM of 5,000 letters": (("config", "bilm", "name"), LETTERS),
+    "a task that is a reference": (("task",), "${oc.env:HOME}"),
+    "a task that is a sweep": (("task",), "ner,sst5"),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_row_changed_by_hand_stops_no_report(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from elmo_tasks.report import main
+
+    row, other = copy.deepcopy(WHOLE[0]), WHOLE[3]
+    *path, key = BY_HAND[name][0]
+    node = row
+    for part in path:
+        node = node[part]
+    node[key] = BY_HAND[name][1]
+    bad = write(tmp_path / "rows", json.dumps(row).encode(), row["run_id"])
+    write(tmp_path / "rows", json.dumps(other).encode(), other["run_id"])
+    main([str(tmp_path / "rows")])
+    printed = capsys.readouterr()
+    assert other["slug"] in printed.out or other["task"] in printed.out
+    for line in printed.err.splitlines():
+        assert line.startswith(f"left out: {bad}: ")
+        assert len(line) - len(str(bad)) <= MAX_SENTENCE
+
+
+def test_a_row_composes_no_file_but_those_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration beside the rows would be code of theirs: it can name classes and ask for resolvers."""
+    from elmo_tasks.rows.io import from_json
+    from elmo_tasks.tables import settings
+
+    asked = []
+    monkeypatch.setattr(settings, "setting", lambda overrides: asked.append(overrides))
+    for name in ("../x", "/x", "null", "a,b", "${x}", "mini@elmo", "x" * 300, "", "."):
+        row = copy.deepcopy(WHOLE[0])
+        row["config"]["bilm"]["name"] = name
+        settings.defaults(from_json(row, "row"))
+    assert not [text for overrides in asked for text in overrides if text.startswith("bilm=")]

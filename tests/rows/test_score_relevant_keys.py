@@ -61,14 +61,14 @@ def test_everything_else_keeps_runs_apart(path: str) -> None:
     ("kind", "place"), [("supervised", ["reader"]), ("language_model", ["lm", "source", "reader"])]
 )
 def test_a_readers_key_that_is_not_set_is_as_one_that_is_not_there(kind: Any, place: list[str]) -> None:
-    def relevant(reader: dict[str, Any]) -> dict[str, Any]:
+    def with_reader(reader: dict[str, Any]) -> dict[str, Any]:
         for name in reversed(place[1:]):
             reader = {name: reader}
         return relevant(changed(f"task.{place[0]}", reader), kind)
 
     old, new = {"_target_": "x", "column": 1}, {"_target_": "x", "column": 1, "tag_column": None}
-    assert relevant(new) == relevant(old)
-    assert relevant(new | {"tag_column": 2}) != relevant(old)
+    assert with_reader(new) == with_reader(old)
+    assert with_reader(new | {"tag_column": 2}) != with_reader(old)
     assert new["tag_column"] is None
 
 

@@ -114,7 +114,8 @@ def _parts(module: nn.Module) -> list[tuple[Any, ...]]:
 
 
 def _expect_numbers(parameters: Iterable[Tensor]) -> None:
-    if any(each.is_meta for each in parameters):
+    plain = (each for each in parameters if type(each) in (Tensor, nn.Parameter))  # others may hold theirs elsewhere
+    if any(each.is_meta for each in plain):
         raise UserError("this encoder is on the device meta, where weights have no numbers; load it again")
 
 

@@ -73,6 +73,7 @@ def _become(run: Callable[[], None], log: Path, errors: Path) -> NoReturn:
     status = 1
     try:
         os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests themselves run under nohup
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, path in ((1, log), (2, errors)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)

@@ -57,6 +57,7 @@ SHELL = {
     "python my_table.py ": "test_documents.py",
     "elmo-tasks run --config-dir my_conf": "test_extending.py",
     "elmo-tasks predict outputs/runs/ID --package": "test_extending.py",
+    "srun elmo-tasks run task=snli data=local data.root=": "a batch script of Slurm",
     "elmo-tasks run task=snli data=local data.root=$DATA": "a batch script of Slurm",
     "pip wheel ": "the wheels for a machine without a network",
     "pip install --no-index ": "the wheels for a machine without a network",

@@ -72,7 +72,7 @@ REPO = Path(__file__).parents[2]
         ("task.training.batch_tokens=0", r"task\.training\.batch_tokens must be a whole number of at least 1"),
         (
             "task.training.batch_tokens=20",
-            r"an item of the \w+ split has \d+ tokens.*task\.training\.batch_tokens=\d+ if",
+            r"sst/train\.txt:135: 34 tokens, more than a batch may have; .*task\.training\.batch_tokens=34 if",
         ),
         ("ensemble=3", r"ensemble must be a list of two or more different seeds"),
         ("trainer.precision=foo", r"trainer\.precision must be one of 32-true, bf16-mixed, found 'foo'"),

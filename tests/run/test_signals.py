@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,14 @@ def signal_after(owner: Any, name: str, n_calls: int, number: signal.Signals) ->
 def when_saved(number: signal.Signals) -> Prepare:
     """The signal comes when the state of training has been saved once."""
     return partial(signal_after, TensorsAndJson, "save_checkpoint", 1, number)
+
+
+@pytest.fixture(autouse=True)
+def _heard() -> Iterator[None]:
+    """A closed terminal is told to the processes that a test starts, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def assert_told(child: Child, number: signal.Signals) -> str:

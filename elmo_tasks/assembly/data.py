@@ -8,7 +8,6 @@ from elmo_tasks.configuration.instances import make
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.data.corpus import LmText, TextFiles
 from elmo_tasks.data.hub import Hub
-from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.source import Files
@@ -17,7 +16,8 @@ from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.places import SAMPLE
-from elmo_tasks.training.initial_weights import InitialWeights
+from elmo_tasks.pretrain.export import InitialWeights
+from elmo_tasks.pretrain.text import LmData
 
 
 def build_data(cfg: dict[str, Any]) -> TaskData:

@@ -11,13 +11,13 @@ from torch import nn
 from elmo_tasks.assembly.encoder import bilm_options
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.configuration.instances import make
-from elmo_tasks.data.lm import LmData
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.pretrain.export import InitialWeights, read_initial_weights
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.text import LmData
 from elmo_tasks.tensors import check_weights, read_tensors
-from elmo_tasks.training.initial_weights import InitialWeights, read_initial_weights
 
 
 class HasModelParts(Protocol):
@@ -42,7 +42,7 @@ def build_initial_weights(cfg: dict[str, Any]) -> InitialWeights | None:
 def build_language_model(cfg: dict[str, Any], data: LmData, initial: InitialWeights | None) -> LanguageModel:
     """A biLM with its softmax, for training."""
     bilm = BiLM(bilm_options(cfg["bilm"]))
-    model: LanguageModel = make(cfg["task"]["model"], **data.model_parts(), bilm=bilm, _convert_="all")
+    model: LanguageModel = make(cfg["task"]["model"], vocabulary_size=len(data.vocabulary), bilm=bilm)
     if initial is not None:
         initial.put_into(model)
     return model

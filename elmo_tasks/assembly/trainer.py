@@ -14,7 +14,6 @@ from pytorch_lightning.loggers import Logger
 from elmo_tasks.configuration.instances import make
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
 from elmo_tasks.rows.settings import setting_key
@@ -22,7 +21,6 @@ from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
-from elmo_tasks.training.lm_module import LanguageModelModule
 from elmo_tasks.training.module import TaskModule
 from elmo_tasks.training.processes import device_settings
 from elmo_tasks.training.state_file import TensorsAndJson
@@ -49,21 +47,13 @@ def check_machine(cfg: dict[str, Any]) -> None:
 def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = False) -> TaskModule:
     """The training loop body of a task model, with its metric and its optimizer, for one process or several."""
     kind = DistributedTaskModule if distributed else TaskModule
-    return kind(model=model, **_module_parts(cfg))
-
-
-def build_lm_module(cfg: dict[str, Any], model: LanguageModel) -> LanguageModelModule:
-    """The training loop body of a biLM."""
-    return LanguageModelModule(model=model, **_module_parts(cfg))
-
-
-def _module_parts(cfg: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "metric": make(cfg["task"]["metric"]),
-        "optimizer": make(cfg["task"]["optimizer"]),
-        "schedule": cfg["task"]["training"]["schedule"],
-        "max_steps": cfg["trainer"]["max_steps"],
-    }
+    return kind(
+        model=model,
+        metric=make(cfg["task"]["metric"]),
+        optimizer=make(cfg["task"]["optimizer"]),
+        schedule=cfg["task"]["training"]["schedule"],
+        max_steps=cfg["trainer"]["max_steps"],
+    )
 
 
 def build_trainer(
@@ -78,8 +68,7 @@ def build_trainer(
     asked = {**device_settings(cfg), "precision": trainer["precision"]}
     defaults = {
         "max_epochs": budget.max_epochs,
-        "limit_train_batches": budget.steps_per_epoch or 1.0,
-        "reload_dataloaders_every_n_epochs": 0 if budget.steps_per_epoch else 1,
+        "reload_dataloaders_every_n_epochs": 1,
         "limit_val_batches": budget.dev_batches,
         "gradient_clip_val": cfg["task"]["training"]["grad_norm"],
         "logger": logger,

@@ -9,7 +9,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from elmo_tasks.configuration.check import check_constructor
-from elmo_tasks.configuration.targets import OPTIMIZERS, TARGET, check_classes, find_class
+from elmo_tasks.configuration.targets import MOVED, OPTIMIZERS, TARGET, check_classes, find_class
 from elmo_tasks.errors import UserError, quoted, shortened
 
 
@@ -22,7 +22,7 @@ def make(node: dict[str, Any], **parts: Any) -> Any:
     if TARGET not in node:
         raise UserError(f"{TARGET}, the name of a class, is missing in a section with {quoted(list(node))}")
     try:
-        return instantiate(node, **parts)
+        return instantiate({**node, TARGET: MOVED.get(node[TARGET], node[TARGET])}, **parts)
     except InstantiationException as error:
         if isinstance(error.__cause__, UserError):
             raise error.__cause__ from None

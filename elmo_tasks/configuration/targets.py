@@ -12,6 +12,11 @@ from elmo_tasks.errors import UserError, quoted
 TARGET = "_target_"
 OWN = ("elmo_tasks.data", "elmo_tasks.models", "elmo_tasks.metrics", "elmo_tasks.encoders")
 OPTIMIZERS = "torch.optim"
+MOVED = {
+    "elmo_tasks.data.lm.LmData": "elmo_tasks.pretrain.text.LmData",
+    "elmo_tasks.models.lm.LanguageModel": "elmo_tasks.pretrain.model.LanguageModel",
+}
+"""Where classes are now that configurations, and so run ids and rows, name as they were named first."""
 
 
 def check_targets(config: Any, packages: Sequence[str]) -> None:
@@ -53,13 +58,13 @@ def find_class(key: str, target: str, packages: Sequence[str]) -> Any:
         UserError: if it does not exist, or is not one of the allowed classes.
     """
     try:
-        found = resolve_name(target)
+        found = resolve_name(MOVED.get(target, target))
     except Exception as error:  # whatever importing it raises
         raise UserError(f"{key}={target}: {_why(target)}") from error
     owner = getattr(found, "__self__", found)  # of a class method, such as CoVe.load
     module = str(getattr(owner, "__module__", ""))
     if not isinstance(owner, type) or not f"{module}.".startswith(
-        tuple(f"{name}." for name in (*OWN, OPTIMIZERS, *packages))
+        tuple(f"{name}." for name in (*OWN, "elmo_tasks.pretrain", OPTIMIZERS, *packages))
     ):
         raise UserError(f"{key}={target}: not a class of this package, and not one of torch.optim")
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
@@ -137,7 +137,14 @@ def mixes(weights: dict[Any, Any]) -> dict[Place, Mix]:
     return {place: Mix(s=tuple(mix["s"]), gamma=mix["gamma"]) for place, mix in weights.items()}
 
 
-def log_best(logger: Logger | bool, best: BestCheckpoint) -> None:
+class HasCurve(Protocol):
+    """A training whose scores are known."""
+
+    curve: list[dict[str, Any]]
+    best_step: int
+
+
+def log_best(logger: Logger | bool, best: HasCurve) -> None:
     """Log the best dev scores, beside the curves."""
     if isinstance(logger, Logger):
         point = next(point for point in best.curve if point["step"] == best.best_step)

@@ -104,6 +104,6 @@ def _encoder_digest(bilm: str) -> str:
 @functools.cache
 def _start_digest(init: str, bilm: str) -> str:
     from elmo_tasks.assembly.encoder import bilm_options
-    from elmo_tasks.training.initial_weights import read_initial_weights
+    from elmo_tasks.pretrain.export import read_initial_weights
 
     return read_initial_weights(init, bilm_options(json.loads(bilm))).digest

@@ -38,7 +38,7 @@ NOT_RUN = {
     "pip install": "CI's own job does it in a fresh environment",
     "python -m pytest": "this is it",
     "python -m elmo_tasks.rehearsal": "tests/rehearsal runs it at a small share",
-    "python -m elmo_tasks.pretraining": "tests/pretraining runs it on a small text",
+    "elmo-tasks pretrain": "tests/pretrain runs it on a small text",
     "python benchmarks/": "it needs a GPU, or minutes",
     "elmo-tasks table figure1 --figures": "it needs rows of today's settings; tests/tables draws its figures",
     "elmo-tasks predict RUN": "tests/predict runs it on a finished run",

@@ -58,13 +58,13 @@ def test_the_text_is_every_token_list_of_the_items_of_the_task(composed: Any, ta
             first = {item.paragraph.context: item.paragraph.words for item in reversed(items)}
             expected = [item.question for item in items] + [first[context] for context in contexts]
             assert len(contexts) < len(items)
-        assert sorted(lm.text.sentences(split)) == sorted(expected)
+        assert sorted(shard for [shard] in lm.text.shards(split)) == sorted(expected)
 
 
 def test_the_text_of_sst5_is_whole_sentences_at_the_scale_of_the_paper_too(composed: Any) -> None:
     lm = build_lm_data(validate(composed(*SIZES, "task.lm.text=sst5", "scale=paper")), None)
     assert isinstance(lm.text, TaskText)
-    assert len(list(lm.text.sentences("train"))) == 425
+    assert len(list(lm.text.shards("train"))) == 425
 
 
 def test_a_task_s_files_and_reader_can_be_changed(composed: Any, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_task_s_files_and_reader_can_be_changed(composed: Any, tmp_path: Path)
     lm, other = (build_lm_data(validate(composed(*SIZES, "task.lm.text=ner", *more)), None) for more in ([], [changes]))
     assert isinstance(lm.text, TaskText)
     assert isinstance(other.text, TaskText)
-    assert list(lm.text.sentences("train")) == list(other.text.sentences("train"))
-    assert list(lm.text.sentences("dev")) != list(other.text.sentences("dev"))
+    assert list(lm.text.shards("train")) == list(other.text.shards("train"))
+    assert list(lm.text.shards("dev")) != list(other.text.shards("dev"))
 
 
 @pytest.mark.parametrize("task", ["sst5", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "sst5")])
@@ -204,7 +204,6 @@ def test_a_task_s_text_is_read_once_by_default(overrides: list[str], n_epochs: i
             r"^bilm\.path=DIR is not read by task=lm; to start from .* set task\.lm\.init=DIR$",
         ),
         (["data.fraction=0.5"], r"^data\.fraction=0\.5 is for the items of a task; choose files with task\.lm\.train$"),
-        (["bilm.options.char_cnn.filters=[[1,4],[8,4]]"], r"filters: a filter of 8 characters; .* of at most 7$"),
         (["task.data.window=0"], r"^task\.data\.window must be a whole number of at least 1, found 0"),
         (["task.model.forget=2"], r"^task\.model\.forget must be a number from 0 to 1, found 2"),
         (["task.data.batch_size=none"], r"^task\.data\.batch_size must be a whole number"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ def score_heldout(
     target_ids: Ids,
     windows: Iterable[PackedWindow],
     bfloat16: bool = False,
-    metric: Any = None,
 ) -> Perplexity:
     """The scores of a text, with the full softmax and the state carried; the model stays in its mode.
 
@@ -36,10 +34,8 @@ def score_heldout(
         target_ids: int32 ``[W]``, the softmax's id of each of these words.
         windows: in order.
         bfloat16: whether products are in bfloat16.
-        metric: takes the scores in; None for :class:`Perplexity`.
     """
-    found = Perplexity() if metric is None else metric
-    found.reset()
+    found = Perplexity()
     device, training = model.softmax_bias.device, model.training
     states: list[State] | None = None
     model.eval()

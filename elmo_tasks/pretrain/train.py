@@ -118,13 +118,7 @@ class Training:
     ) -> None:
         self.data, self.settings, self.folder, self.watch = data, settings, folder, watch
         self.team, self.identity, self.graph = team, identity or {}, graph and device.type == "cuda"
-        self.words, self.metric, self.progress, self.stopped = (
-            WordTable(data.pack.words),
-            Perplexity(),
-            Progress(),
-            False,
-        )
-        self.progress.code = [code]
+        self.words, self.progress, self.stopped = WordTable(data.pack.words), Progress(code=[code]), False
         self.rows = team.rows(data.batch_size)
         self.inputs = Inputs(data, self.words, model.n_samples, settings.seed, self.rows)
         window = (2, data.window, self.rows.stop - self.rows.start)
@@ -214,7 +208,8 @@ class Training:
                 if is_scored or is_last or is_due:
                     self.save()
                     saved = time.monotonic()
-                if is_last:
+                    self.stopped = self.team.any(interrupts.received() is not None, self.step.device)
+                if is_last or self.stopped:
                     return
 
     def _inputs(self) -> Generator[tuple[Layout, Tensor]]:
@@ -260,7 +255,7 @@ class Training:
         progress, settings = self.progress, self.settings
         with self._averaged():
             scores = self.score_heldout()
-            value = scores[self.metric.name]
+            value = scores[Perplexity.name]
             self._expect_finite("the perplexity", torch.tensor(value))
             loss = None if epoch == 0 else self.loss
             point = {"epoch": epoch, "step": progress.updates, "dev": scores, "train_loss": loss}
@@ -282,10 +277,10 @@ class Training:
         """The scores of the model as it is, on as much of the held-out text as the settings say."""
         windows = islice(self.data.heldout(), self.settings.heldout_windows)
         own = (window.of_rows(self.rows) for window in windows)
-        score_heldout(self.model, self.words, self.data.target_ids, own, self.settings.bfloat16, self.metric)
-        sums = torch.tensor(self.metric.sums, dtype=torch.float64, device=self.step.device)
-        self.metric.sums = self.team.sum_(sums).tolist()
-        return self.metric.compute()
+        metric = score_heldout(self.model, self.words, self.data.target_ids, own, self.settings.bfloat16)
+        sums = torch.tensor(metric.sums, dtype=torch.float64, device=self.step.device)
+        metric.sums = self.team.sum_(sums).tolist()
+        return metric.compute()
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -342,9 +337,9 @@ class Training:
         own["carried"] = [p.new_empty(p.shape[0], self.data.batch_size, p.shape[2]) for p in own["carried"]]
         same_sizes(path, remedy, {**own, "average": own["weights"] if state["average"] else []}, state)
         with tree.advising(path, remedy):
-            progress = Progress(**state["progress"])
+            progress, shown = Progress(**state["progress"]), state["watch"]
             step.optimizer.load_state_dict(state["optimizer"])
-            self.watch.resume(state["watch"])
+            self.watch.resume(shown)
         for vector, saved in zip(step.vectors, state["weights"], strict=True):
             vector.data.copy_(saved)
         for part, saved in zip((p for pair in step.carried for p in pair), state["carried"], strict=True):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+from torch import nn
 
 from elmo_tasks import interrupts
 from elmo_tasks.assembly import (
@@ -22,13 +23,12 @@ from elmo_tasks.configuration.identity import RunInputs, identify, slug
 from elmo_tasks.configuration.resolvers import SHARDS
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
-from elmo_tasks.metrics.base import Metric
 from elmo_tasks.pretrain.export import write_bilm, write_vocabulary
 from elmo_tasks.pretrain.heldout import score_heldout
 from elmo_tasks.pretrain.model import LanguageModel
 from elmo_tasks.pretrain.settings import Settings
 from elmo_tasks.pretrain.team import Team
-from elmo_tasks.pretrain.train import Progress, Training
+from elmo_tasks.pretrain.train import STATE, Progress, Training
 from elmo_tasks.progress import say
 from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.convergence import has_converged
@@ -93,6 +93,23 @@ def read_settings(cfg: dict[str, Any], softmax_epochs: int) -> Settings:
     )
 
 
+def refuse_closures(cfg: dict[str, Any]) -> None:
+    """Check that the optimizer needs one gradient for an update, since the biLM's state goes on with each.
+
+    Raises:
+        UserError: naming it if not.
+    """
+    weight, node = nn.Parameter(torch.zeros(1)), cfg["task"]["optimizer"]
+    weight.grad = torch.zeros(1)
+    try:
+        make(node)([weight]).step()
+    except TypeError as error:
+        reason = "takes several gradients of one window for an update, which training a biLM does not have"
+        raise UserError(
+            f"task.optimizer: {node['_target_']} {reason}; choose another, such as torch.optim.Adam"
+        ) from error
+
+
 class LanguageModelRun:
     """See :class:`elmo_tasks.runs.interface.Run`."""
 
@@ -100,6 +117,7 @@ class LanguageModelRun:
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
+        refuse_closures(cfg)
         refuse_other_tasks_settings(cfg)
         self.processes = share_batch(cfg, cfg["task"]["data"]["batch_size"])
         self.cfg, self.seed, self.rank = cfg, cfg["seed"], self.processes.rank
@@ -124,9 +142,8 @@ class LanguageModelRun:
         if self.rank == 0:  # before training, so that another run can start from the weights if this one is killed
             write_vocabulary(self.data.vocabulary, bilm)
         training, done = self._train(model, folder)
-        metric: Metric = make(self.cfg["task"]["metric"])
         with watch("score"):
-            score_heldout(model, training.words, self.data.target_ids, self.data.heldout(), metric=metric)
+            metric = score_heldout(model, training.words, self.data.target_ids, self.data.heldout())
             scores: dict[Split, dict[str, float]] = {"dev": metric.compute()}
             digest = write_bilm(model, bilm)
         return Measured(
@@ -153,6 +170,8 @@ class LanguageModelRun:
         Raises:
             UserError: if training diverges, the saved state cannot be used, or the machine cannot train as asked.
         """
+        if self.cfg["force"] and finished_row(folder.row) is None:  # else a run that is made again is resumed
+            (folder.partial / STATE).unlink(missing_ok=True)
         fabric = start_processes(self.cfg)
         team = Team(fabric.world_size, fabric.global_rank)
         logger = build_logger(self.cfg, folder.partial, folder.run_id) if team.rank == 0 else False
@@ -168,7 +187,7 @@ class LanguageModelRun:
                 team=team,
                 code=asdict(current_code()),
             )
-            self._resume(training, folder)
+            self._resume(training)
             training.run()
             updates = training.progress.updates
             if training.stopped:
@@ -187,10 +206,8 @@ class LanguageModelRun:
         title = f"lm {self.cfg['bilm']['name']}" if shown else ""
         return Display(title, tokens_per_batch=self.data.batch_size * self.data.window)
 
-    def _resume(self, training: Training, folder: RunFolder) -> None:
-        """Go on from the saved state, if there is one; with ``force=true`` only that of a run that is made again."""
-        if self.cfg["force"] and finished_row(folder.row) is None:
-            training.path.unlink(missing_ok=True)
+    def _resume(self, training: Training) -> None:
+        """Go on from the saved state, if there is one and, with ``force=true``, if it can be used."""
         if not training.path.exists():
             return
         try:

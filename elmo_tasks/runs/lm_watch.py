@@ -6,6 +6,7 @@ from typing import Any
 
 from pytorch_lightning.loggers import Logger
 
+from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.pretrain.train import LOGGED, Training
 from elmo_tasks.training.checkpoint import curves_from_bytes, curves_to_bytes
 from elmo_tasks.training.curves import Curves
@@ -34,7 +35,7 @@ class ShowAndLog:
             self._log(training, {"train/loss": training.loss})
 
     def scored(self, training: Training) -> None:
-        progress, metric = training.progress, training.metric.name
+        progress, metric = training.progress, Perplexity.name
         point = progress.curve[-1]
         scores = {f"dev/{name}": value for name, value in point["dev"].items()}
         self._log(training, {**scores, "train/lr": training.rates[0]})

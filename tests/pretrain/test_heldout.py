@@ -6,7 +6,6 @@ import torch
 from plain import Reader, cut_text
 
 from elmo_tasks.data.corpus import read_sentences
-from elmo_tasks.metrics.perplexity import Perplexity
 from elmo_tasks.places import SAMPLE_TEXT
 from elmo_tasks.pretrain.export import load
 from elmo_tasks.pretrain.heldout import score_heldout
@@ -57,12 +56,3 @@ def test_the_bundled_bilm_has_its_perplexity_of_the_bundled_text():
     model, vocabulary = load("mini")
     data = read([SAMPLE_TEXT / "heldout.txt"], vocabulary, batch_size=128, window=20)
     assert score(model, data)["perplexity"] == pytest.approx(65.5369290780335, rel=1e-6)
-
-
-def test_the_metric_of_the_caller_takes_the_scores_in(text_folder):
-    model, vocabulary = load("mini_ko")
-    data, metric = read([text_folder / "heldout.txt"], vocabulary), Perplexity()
-    metric.sums = [1.0, 1.0, 1.0]  # of an earlier scoring
-    found = score_heldout(model, WordTable(data.pack.words), data.target_ids, data.heldout(), metric=metric)
-    assert found is metric
-    assert metric.sums[2] == data.n_heldout

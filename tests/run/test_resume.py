@@ -19,6 +19,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.pretrain.step import TrainingStep
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.runs import fit as fitting
+from elmo_tasks.runs import language_model
 from elmo_tasks.runs import run as train
 from elmo_tasks.training import checkpoint, progress, tree
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
@@ -127,7 +128,7 @@ def test_a_language_model_is_resumed_within_an_epoch_and_after_it(
 def test_a_language_model_that_is_killed_between_two_scorings_is_resumed_there(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)  # after each update
+    monkeypatch.setattr(language_model, "SAVED_EVERY", 0.0)  # after each update
     overrides = [*LM, "trainer.val_check_interval=7", "task.training.average=0.9", "task.training.schedule=linear"]
     saves = (1, 9, 10, 11)
     outcomes = whole_and_killed(composed, tmp_path, monkeypatch, overrides, *saves)
@@ -189,7 +190,7 @@ def test_a_language_model_is_saved_between_two_scorings_when_it_is_time(composed
 def test_a_language_model_that_ends_after_some_updates_is_resumed_too(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(language_model, "SAVED_EVERY", 0.0)
     overrides = [*LM, "trainer.val_check_interval=null", "trainer.max_epochs=3", "trainer.max_steps=15"]
     for whole, killed in whole_and_killed(composed, tmp_path, monkeypatch, overrides, 9, 10, 11, 15):
         assert [point["step"] for point in whole["curve"]] == [10, 15]

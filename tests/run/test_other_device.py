@@ -86,13 +86,12 @@ def test_the_training_of_a_bilm(pack_of_sentences, tiny_options):
     inputs, found = Inputs(data, words, 5, seed=1), []
     for where in ("cpu", AWAY):
         torch.manual_seed(0)
-        model = LanguageModel(bilm=BiLM(tiny_options), vocabulary_size=len(data.vocabulary), n_samples=5, dropout=0.1)
+        model = LanguageModel(bilm=BiLM(tiny_options), vocabulary_size=len(data.vocabulary), n_samples=5, dropout=0.0)
         with other_device():
             model = model if where == "cpu" else sent_away(model)
             scores = score_heldout(model, words, data.target_ids, data.heldout()).compute()
             step = TrainingStep(model.train(), words.char_ids.to(where), (2, 4, 2), adam, 10.0, bfloat16=False)
-            for update, window in zip(range(2), data.windows(0), strict=False):
-                step.run(*inputs.make(window, update, None))
+            step.run(*inputs.make(next(data.windows(0)), 0, None))  # weights are no views there: one update tells
             found.append((scores, here(step.loss), here(step.norm)))
     assert found[1][0] == pytest.approx(found[0][0])
     torch.testing.assert_close(found[1][1:], found[0][1:])

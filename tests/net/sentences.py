@@ -28,6 +28,7 @@ def record(checkout: Checkout) -> dict[str, Any]:
     for call, answer in checkout.ask(_calls(checkout, f"outputs/runs/{run}")):
         if answer["status"] <= 0:
             print(f"no mistake, or without end: {call.name}", file=sys.stderr)
+            continue
         said = [line for line in answer["err"].splitlines() if line and not line.startswith("note: ")]
         found[call.name] = (
             [answer["status"], *said[-3:]] if said else [answer["status"], *answer["out"].splitlines()[-1:]]

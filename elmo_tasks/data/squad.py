@@ -90,9 +90,10 @@ class SquadReader(Reader[SquadItem]):
         too_long: what to do with a longer one: ``error``, or ``truncate`` it to its first ``max_tokens``. Every dev
             and test question is still asked of what is left. A finished run has ``windows`` in place of ``error``: it
             reads all of the paragraph, ``max_tokens`` at a time (see :meth:`parts`).
-        bad_answers: what to do if the text at an answer's offset is not the answer: ``error``, or ``drop`` the
-            answer of a training question (and the question, if no answer is left). Dev and test keep all answers,
-            since the scorer compares texts. A finished run has ``ignore`` in place of ``error``: it reads no offsets.
+        bad_answers: what to do if the text at the offset of a training question's answer is not the answer:
+            ``error``, or ``drop`` the answer (and the question, if no answer is left). Of dev and test questions no
+            offset is read, since the scorer compares texts; a finished run has ``ignore`` in place of ``error``: it
+            reads none at all.
         encoding: of the files.
     """
 
@@ -127,20 +128,23 @@ class SquadReader(Reader[SquadItem]):
 
     def read_file(self, path: Path, split: str) -> list[SquadItem]:
         """All questions of a file, in its order."""
-        questions = read_questions(path, self.encoding, with_offsets=self.bad_answers != "ignore")
+        questions = read_questions(path, self.encoding, with_offsets=self._learns(split))
         return self._items(questions, str(path), split)
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]], where: str, split: str) -> list[SquadItem]:
         """Hub rows with ``id``, ``context``, ``question`` and ``answers`` (lists ``text`` and ``answer_start``)."""
-        return self._items(questions_in_rows(rows, where), where, split)
+        return self._items(questions_in_rows(rows, where, with_offsets=self._learns(split)), where, split)
+
+    def _learns(self, split: str) -> bool:
+        """Whether the offsets of answers are read: a model learns them, and the scorer compares texts."""
+        return split == "train" and self.bad_answers != "ignore"
 
     def _items(self, questions: Iterator[Question], where: str, split: str) -> list[SquadItem]:
         items: list[SquadItem] = []
         numbered = list(enumerate(_check_ids(questions, where)))
-        learns = split == "train" and self.bad_answers != "ignore"
-        if self.bad_answers != "ignore":
-            self._check_answers([question for _, question in numbered], where)
+        learns = self._learns(split)
         if learns:
+            self._check_answers([question for _, question in numbered], where)
             numbered = [(number, question) for number, question in numbered if question.fitting]
         for context, on_it in groupby(numbered, lambda pair: pair[1].context):  # those of a paragraph come together
             asked = list(on_it)

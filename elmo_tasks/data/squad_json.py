@@ -73,8 +73,10 @@ def read_questions(path: Path, encoding: str = "utf-8", *, with_offsets: bool = 
                 yield _question(question, context, with_offsets)
 
 
-def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator[Question]:
-    """All questions of the hub's rows.
+def questions_in_rows(
+    rows: Iterable[Mapping[str, Any]], where: str, *, with_offsets: bool = True
+) -> Iterator[Question]:
+    """All questions of the hub's rows, as :func:`read_questions` gives those of a file.
 
     Raises:
         UserError: naming the row, if it lacks the columns of the hub.
@@ -86,7 +88,7 @@ def questions_in_rows(rows: Iterable[Mapping[str, Any]], where: str) -> Iterator
         if len(texts) != len(starts):
             raise UserError(f"{answers.where}: {len(texts)} texts but {len(starts)} answer_starts")
         pairs = [{"text": t.value, "answer_start": s.value} for t, s in zip(texts, starts, strict=True)]
-        yield _question(_Node({**row, "answers": pairs}, node.where), node.text("context"), True)
+        yield _question(_Node({**row, "answers": pairs}, node.where), node.text("context"), with_offsets)
 
 
 def _question(node: _Node, context: str, with_offsets: bool) -> Question:

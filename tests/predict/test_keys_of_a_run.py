@@ -153,9 +153,11 @@ def test_a_wrong_offset_or_none_does_not_stop_scoring(finished: Finished, tmp_pa
     del questions[0]["answers"][0]["answer_start"]
     (tmp_path / "wrong.json").write_text(json.dumps(content))
     assert predictor.evaluate(tmp_path / "wrong.json") == expected
+    assert predictor.evaluate(tmp_path / "wrong.json", split="train") == expected
     strict = load_run(finished("squad"), settings={"task.reader.bad_answers": "error"})
+    assert strict.evaluate(tmp_path / "wrong.json") == expected
     with pytest.raises(UserError, match="no 'answer_start'"):
-        strict.evaluate(tmp_path / "wrong.json")
+        strict.evaluate(tmp_path / "wrong.json", split="train")
 
 
 def long_paragraph(tmp_path: Path) -> Path:

@@ -145,9 +145,9 @@ def read_changed(folder: Path, seed: int) -> AnyRow | None:
 
 
 def _same_form(value: Any) -> Any:
-    """JSON in which null is as no value, and a whole number as the float of it."""
+    """JSON in which null and an empty list are as no value, and a whole number as the float of it."""
     if isinstance(value, dict):
-        return {key: _same_form(part) for key, part in value.items() if part is not None}
+        return {key: _same_form(part) for key, part in value.items() if part is not None and part != []}
     if isinstance(value, list):
         return [_same_form(part) for part in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -53,6 +53,12 @@ def test_changed_rows_are_left_out_or_read(tmp_path: Path) -> None:
     assert min(refused, read) > 50
 
 
+@pytest.mark.slow
+def test_many_changed_rows_are_left_out_or_read(tmp_path: Path) -> None:
+    read = [read_changed(tmp_path, seed) is not None for seed in range(1_000, 10_000)]
+    assert min(read.count(True), read.count(False)) > 1_000
+
+
 BY_HAND = {
     "a biLM without a name": (("config", "bilm", "name"), None),
     "a biLM of the name null": (("config", "bilm", "name"), "null"),

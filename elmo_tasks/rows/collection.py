@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,7 +62,8 @@ def read_rows(folders: Iterable[Path]) -> Rows:
     """All rows of some folders (a missing folder has none).
 
     Of two rows of one run the newer one counts; that of a finished run counts more than that of a failed one. If they
-    have the same dev scores, one with test scores counts more than one without, and nothing is said of the other.
+    have the same dev scores, one with test scores counts more than one without, and nothing is said of the other. Rows
+    of one biLM have mixes of one number of layers; of another number, as after a change by hand, they are left out.
     """
     folders = tuple(folders)
     rows: dict[str, AnyRow] = {}
@@ -81,6 +82,9 @@ def read_rows(folders: Iterable[Path]) -> Rows:
             rows[row.run_id], paths[row.run_id] = row, path
         elif not _are_equal(before, row):
             left_out.append(_replaced(path, row, paths[row.run_id], before))
+    for run_id, reason in _of_other_layers(rows.values()).items():
+        del rows[run_id]
+        left_out.append(f"{paths[run_id]}: {reason}")
     ordered = [rows[name] for name in sorted(rows)]
     return Rows(
         folders,
@@ -111,6 +115,21 @@ def _are_equal(row: AnyRow, other: AnyRow) -> bool:
 def _replaced(path: Path, row: AnyRow, by: Path, other: AnyRow) -> str:
     why = "which is newer" if row.status == other.status else "which has finished"
     return f"{path}: the same run as {by}, {why}"
+
+
+def _of_other_layers(rows: Iterable[AnyRow]) -> dict[str, str]:
+    """Rows whose mix has another number of layers than most rows of the same weights, and how that is said."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        if isinstance(row, Row) and row.bilm is not None and row.elmo is not None and row.elmo.weights:
+            counts[row.bilm.digest][row.run_id] = row.elmo.n_layers
+    found = {}
+    for n_layers in counts.values():
+        ((usual, _),) = Counter(n_layers.values()).most_common(1)
+        for run_id, n in n_layers.items():
+            if n != usual:
+                found[run_id] = f"its mix has {n} layers; with the same biLM other rows have {usual}"
+    return found
 
 
 def _readable(folder: Path) -> str:

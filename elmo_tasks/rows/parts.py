@@ -81,6 +81,11 @@ class ElmoRecord:
     mix: Name
     weights: dict[Place, Mix]
 
+    @property
+    def n_layers(self) -> int:
+        """Of each mix; 0 without any."""
+        return max((len(mix.s) for mix in self.weights.values()), default=0)
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class LayerCounts:

@@ -168,6 +168,8 @@ class Row(Measured, Header):
             expected = PLACES[self.elmo.placement] if self.training is not None else []
             if sorted(self.elmo.weights) != expected:
                 raise ValueError(f"elmo.weights must have the places {expected}, found {sorted(self.elmo.weights)}")
+            if len({len(mix.s) for mix in self.elmo.weights.values()}) > 1:
+                raise ValueError("elmo.weights must have as many layers at one place as at the other")
             if self.elmo.placement != "none" and self.bilm is None:
                 raise ValueError(f"bilm must be set for placement {self.elmo.placement}")
         return self

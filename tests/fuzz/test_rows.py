@@ -108,3 +108,19 @@ def test_a_row_composes_no_file_but_those_of_the_project(tmp_path: Path, monkeyp
         row["config"]["bilm"]["name"] = name
         settings.defaults(from_json(row, "row"))
     assert not [text for overrides in asked for text in overrides if text.startswith("bilm=")]
+
+
+def test_rows_of_one_bilm_whose_mixes_have_other_layers_are_left_out(tmp_path: Path) -> None:
+    """A mean over layers that do not correspond would be one of nothing."""
+    for seed in (1, 2, 3):
+        row = copy.deepcopy(WHOLE[0])
+        row["run_id"], row["seed"], row["config"]["seed"] = f"snli-s{seed}", seed, seed
+        if seed == 2:
+            row["elmo"]["weights"]["input"]["s"] = [0.1, 0.2, 0.3, 0.4]
+        write(tmp_path, json.dumps(row).encode(), row["run_id"])
+    rows = read_rows([tmp_path])
+    assert [row.seed for row in rows.finished] == [1, 3]
+    assert rows.left_out == [
+        f"{tmp_path / 'snli-s2.json'}: its mix has 4 layers; with the same biLM other rows have 3",
+    ]
+    assert "Left out" in rendered(rows) or "left out" in rendered(rows)

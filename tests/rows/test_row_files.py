@@ -13,6 +13,7 @@ from elmo_tasks.rows.io import MAX_BYTES, finished_row, from_text, read_row, to_
 from elmo_tasks.rows.schema import FailedRow, Row
 
 Json = dict[str, Any]
+MIX = {"s": [0.2, 0.7, 0.1], "gamma": 1.5}
 OPTIONAL = {("schema",), ("status",), ("language_model",), ("ensemble",), ("sense_probe",)}  # tested below
 OPTIONAL |= {("data", "word_vectors"), ("training", "code")}
 FREE = (  # mappings with keys of their own
@@ -111,6 +112,10 @@ def test_rows_of_before_some_fields_were_recorded_are_read(supervised: Json) -> 
         ({"bilm": None}, "x.json: bilm must be set for placement input"),
         ({"kind": "sense_probe"}, "x.json: kind sense_probe must have the sections ['sense_probe'], found []"),
         ({"elmo": {"placement": "both", "mix": "scalar", "weights": {}}}, "elmo.weights must have the places"),
+        (
+            {"elmo": {"placement": "both", "mix": "scalar", "weights": {"input": MIX, "output": MIX | {"s": [1.0]}}}},
+            "elmo.weights must have as many layers at one place as at the other",
+        ),
     ],
 )
 def test_each_wrong_field_is_named(supervised: Json, change: Json, sentence: str) -> None:

@@ -98,6 +98,14 @@ def pos_escapes(rng: random.Random) -> Case:
     return Case("pos_escapes", text, "pos", expected, inputs=given("tokens", [tokens for tokens, _ in found]))
 
 
+def ner_escapes(rng: random.Random) -> Case:
+    """Columns in which nothing is undone: a bracket that stands there as -LRB- is the word -LRB-."""
+    found = several(rng, lambda rng: [*escaped(rng, TREEBANK)[0], "2\u00a01/2"])
+    text = "\n".join("".join(f"{token} B-PER\n" for token in tokens) for tokens in found)
+    expected = [(tokens, [(k, k + 1, "PER") for k in range(len(tokens))]) for tokens in found]
+    return Case("ner_escapes", text, "ner", expected, inputs=[{"tokens": tokens} for tokens in found])
+
+
 def rows_2012(sentence: list[str], verb: int | None) -> str:
     """The lines of a sentence; the first token is a cluster's mention, ``verb`` a predicate."""
     lines = []
@@ -212,7 +220,7 @@ def nsmc_marks(rng: random.Random) -> Case:
     return Case("nsmc_marks", "\n".join(lines), "nsmc", expected, inputs=inputs)
 
 
-KINDS = (sst5_escapes, pos_escapes, srl_escapes, coref_escapes, snli_marks, snli_left_out, snli_languages)
+KINDS = (sst5_escapes, ner_escapes, pos_escapes, srl_escapes, coref_escapes, snli_marks, snli_left_out, snli_languages)
 KINDS += (squad_marks, squad_unanswerable, nsmc_marks)
 
 

@@ -1,9 +1,9 @@
 import io
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from elmo_tasks.assembly import build_data
 from elmo_tasks.cli.main import main
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import BUNDLED
+from tests.fuzz.texts import KINDS, inputs
 
 Finished = Callable[..., Path]
 
@@ -77,33 +78,39 @@ def test_without_gold_it_predicts_what_the_run_predicted(finished: Finished, tas
         assert {key: one[key] for key in other} == other
 
 
-TREES = {
-    "sst5": "(3 (2 -LRB-) (3 (3 (2 ``) (3 fine)) (2 (2 '') (2 (2 3\\/4) (2 -RRB-)))))\n",
-    "pos": "( (S (NP (-LRB- -LRB-) (DT the) (NN dog)) (VP (VBZ costs) (NP (CD 3\\/4))) (`` ``) ('' '') (. .)))\n",
-}
-
-
-@pytest.mark.parametrize("task", ["sst5", pytest.param("pos", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("task", TASKS)
 def test_the_tokens_of_a_file_are_predicted_as_they_are_scored(
     finished: Finished, tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Given as they stand in the file, in a list, as a text, and to the command: escapes, marks, spaces in a token."""
     predictor = load_run(finished(task))
-    (tmp_path / "wsj_0001.mrg").write_text(TREES[task])
-    path = tmp_path if task == "pos" else tmp_path / "wsj_0001.mrg"
-    (item,) = predictor.reader.read_file(path, "train" if task == "pos" else "test")
-    expected = predictor.reader.to_json(item, predictor._decode([item])[0])
-    tokens = re.findall(r"([^ ()]+)\)", TREES[task])
-    (field,) = predictor.required_fields
-    assert tokens != item.tokens
-    for value in (tokens, " ".join(tokens)):
-        (found,) = predictor.predict([{field: value}])
-        assert found is not None
-        assert {key: found[key] for key in expected} == expected
-    (tmp_path / "text").write_text(" ".join(tokens))
-    for option in ([], ["--tokenized"]):
-        main(["predict", str(finished(task)), "--text", str(tmp_path / "text"), "--json", *option])
-        printed = json.loads(capsys.readouterr().out)
-        assert {key: printed[key] for key in expected} == expected
+    cases = [case for case in islice(inputs(seed=3), 4 * len(KINDS)) if case.task == task and case.inputs]
+    assert len(cases) > 1
+    for case in cases:
+        path = tmp_path / "file"
+        path.write_text(str(case.text))
+        items = predictor.reader.read_file(path, "test")
+        predictor._add_words(items)  # as evaluate does
+        scored = [predictor.reader.to_json(*pair) for pair in zip(items, predictor._decode(items), strict=True)]
+        given = [as_given(task, case.inputs[k], items[k % len(items)]) for k in range(len(case.inputs))]
+        found = predictor.predict(given)
+        assert len(found) % len(items) == 0
+        assert [{key: one[key] for key in scored[0]} for one in found] == scored * (len(found) // len(items))
+        if task in ("sst5", "pos", "nsmc"):
+            lines = [" ".join(value) for fields in given for value in fields.values() if isinstance(value, list)]
+            (tmp_path / "text").write_text("\n".join(lines))
+            main(["predict", str(finished(task)), "--text", str(tmp_path / "text"), "--json", "--tokenized"])
+            printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert [{key: one[key] for key in scored[0]} for one in printed] == scored
+
+
+def as_given(task: str, fields: Mapping[str, Any], item: Any) -> dict[str, Any]:
+    """A generated input, with what the file says besides the tokens."""
+    if task == "srl":
+        return {**fields, "predicates": item.gold["predicates"]}
+    if task == "coref":
+        return {**fields, "genre": item.genre, "speakers": ["ann"] * len(item.sentences)}
+    return dict(fields)
 
 
 @pytest.mark.parametrize("placement", ["none", "both"])

@@ -38,6 +38,7 @@ def _run_alone(cfg: DictConfig) -> float:
     """Run one configuration; Hydra would add a line of its own to an error that a user can fix, so it ends here."""
     try:
         _refuse_sweep()
+        _refuse_other_folder()
         row = run_composed(cfg)
         return nan if row is None else row.score
     except UserError as error:
@@ -53,12 +54,20 @@ def _refuse_sweep() -> None:
         raise UserError(f"{preset} is a sweep over {', '.join(swept)}; use elmo-tasks sweep, or python run.py -m")
 
 
+def _refuse_other_folder() -> None:
+    """Refuse to run in the folder of the job, where each relative path would name something else."""
+    if HydraConfig.get().job.chdir:
+        start = "are those of the folder that the command starts in"
+        raise UserError(f"hydra.job.chdir=true: relative paths, such as data.root, {start}; leave it out")
+
+
 def _run_cell(cfg: DictConfig) -> float:
     """Run a cell; after one with a bad configuration or bad data the sweep continues."""
     cfg.if_running = cfg.if_running or "wait"  # for an equal cell, such as that of another lambda without ELMo
     interrupts.install()  # again: a launcher may have started another process for the cell
     try:
         sweep.check_cell()
+        _refuse_other_folder()
         row = run_composed(cfg)
     except interrupts.Interrupted as ended:
         interrupts.hand_on(ended)

@@ -15,8 +15,8 @@ REPO = Path(__file__).parents[2]
 SMALL = ["elmo.placement=none", "words=random", "data.fraction=0.1", "trainer.max_epochs=1", "trainer.progress=false"]
 
 
-def elmo_tasks(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = f"from elmo_tasks.cli.main import main; main({[*arguments]!r})"
+def elmo_tasks(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    program = f"{before}\nfrom elmo_tasks.cli.main import main; main({[*arguments]!r})"
     environment = os.environ | {"PYTHONPATH": str(REPO), "COLUMNS": "100"}
     return subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True)
 
@@ -86,6 +86,15 @@ def test_a_preset_of_several_runs_is_no_single_run(tmp_path: Path, preset: str) 
     sentence = f"error: experiment={preset} is a sweep over elmo.lambda; use elmo-tasks sweep, or python run.py -m\n"
     assert (done.returncode, done.stderr) == (1, sentence)
     assert not [*tmp_path.glob("outputs/rows/*")]
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_another_working_folder_is_refused(tmp_path: Path, command: str) -> None:
+    """There, data.root=data would be another folder than the user's."""
+    done = elmo_tasks(tmp_path, command, "task=ner", *SMALL, "hydra.job.chdir=true")
+    assert done.returncode == 1
+    assert "error: hydra.job.chdir=true: relative paths, such as data.root, are those of the folder that" in done.stderr
+    assert not [*tmp_path.rglob("rows")]
 
 
 @pytest.mark.slow
@@ -180,6 +189,29 @@ def test_a_search_goes_on_after_a_trial_that_failed(tmp_path: Path) -> None:
     found = re.findall(r"│ +layer_(\d) +│ +(\w+)", done.stdout)
     assert len(found) == 4
     assert {number: score == "failed" for number, score in found} == {"0": False, "7": True}
+
+
+CRASH = """
+from elmo_tasks.cli import run
+made = run.run_composed
+def run_composed(cfg):
+    if cfg.elmo.mix == "layer_1":
+        raise RuntimeError("out of order")
+    return made(cfg)
+run.run_composed = run_composed
+"""
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_after_a_trial_that_crashed(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
+    trials = ["hydra.sweeper.n_trials=4", "elmo.mix=choice(layer_0,layer_1)"]
+    done = elmo_tasks(tmp_path, *SEARCH, *trials, before=CRASH)
+    assert done.returncode == 1
+    assert "RuntimeError: out of order" in done.stderr  # in full, with its place
+    found = re.findall(r"│ +layer_(\d) +│ +(\w+)", done.stdout)
+    assert len(found) == 4
+    assert {number: score == "failed" for number, score in found} == {"0": False, "1": True}
 
 
 @pytest.mark.slow

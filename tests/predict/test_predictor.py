@@ -95,6 +95,8 @@ def test_the_tokens_of_a_file_are_predicted_as_they_are_scored(
         given = [as_given(task, case.inputs[k], items[k % len(items)]) for k in range(len(case.inputs))]
         found = predictor.predict(given)
         assert len(found) % len(items) == 0
+        read = [predictor.reader.texts(predictor._item(fields, "item")) for fields in given]  # labels alone show little
+        assert read == [predictor.reader.texts(item) for item in items] * (len(found) // len(items))
         assert [{key: one[key] for key in scored[0]} for one in found] == scored * (len(found) // len(items))
         if task in ("sst5", "pos", "nsmc"):
             lines = [" ".join(value) for fields in given for value in fields.values() if isinstance(value, list)]

@@ -13,13 +13,13 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from elmo_tasks.assembly.trainer import build_logger, build_trainer
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.convergence import has_converged
-from elmo_tasks.rows.fields import Ended, Place
+from elmo_tasks.rows.fields import Ended
 from elmo_tasks.rows.io import finished_row
-from elmo_tasks.rows.parts import CurvePoint, Mix, TrainingRecord
+from elmo_tasks.rows.parts import TrainingRecord
 from elmo_tasks.rows.provenance import current_code
 from elmo_tasks.runs.folder import WEIGHTS, RunFolder
 from elmo_tasks.training.budget import Budget
-from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, Patience, ScoreDev
+from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, Patience, ScoreDev, curve_point
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
 from elmo_tasks.training.module import TaskModule
 
@@ -128,13 +128,8 @@ def _training(
         ),
         resumed_after=tuple(state.resumed_after),
         code=tuple(state.code),
-        curve=tuple(CurvePoint(**{**point, "elmo": mixes(point["elmo"])}) for point in best.curve),
+        curve=tuple(map(curve_point, best.curve)),
     )
-
-
-def mixes(weights: dict[Any, Any]) -> dict[Place, Mix]:
-    """The weights of ELMo's mix, by place, as a row has them."""
-    return {place: Mix(s=tuple(mix["s"]), gamma=mix["gamma"]) for place, mix in weights.items()}
 
 
 def log_best(logger: Logger | bool, best: BestCheckpoint) -> None:

@@ -27,13 +27,14 @@ from elmo_tasks.planning.plan import DoneSoFar, Plan, make_plan
 from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.runs.fit import Fit, fit, mixes, required_epochs
+from elmo_tasks.runs.fit import Fit, fit, required_epochs
 from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder, write_model
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Scored, Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
 from elmo_tasks.training.budget import Budget, epochs_stand_alone
+from elmo_tasks.training.callbacks import mixes
 from elmo_tasks.training.module import TaskModule, score
 from elmo_tasks.training.processes import share_items
 from elmo_tasks.training.progress import ShowProgress

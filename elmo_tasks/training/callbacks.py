@@ -11,7 +11,10 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
+from elmo_tasks.errors import shortened
 from elmo_tasks.metrics.base import Metric
+from elmo_tasks.rows.fields import Place
+from elmo_tasks.rows.parts import CurvePoint, Mix
 from elmo_tasks.tensors import read_tensors, write_tensors
 from elmo_tasks.training.module import TaskModule
 
@@ -84,9 +87,14 @@ class BestCheckpoint(pl.Callback):
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.best_epoch, self.best_step, self.curve, self._before = (
-            state_dict[name] for name in ("best", "best_epoch", "best_step", "curve", "seconds")
-        )
+        names = ("best", "best_epoch", "best_step", "curve", "seconds")
+        best, epoch, step, curve, seconds = (state_dict[name] for name in names)
+        numbers = (epoch, step, seconds, *(() if best is None else (best,)))
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise TypeError(f"expected numbers, found {shortened(str(numbers), 60)}")
+        for point in curve:
+            curve_point(point)  # which checks it
+        self.best, self.best_epoch, self.best_step, self.curve, self._before = best, epoch, step, curve, seconds
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._start = time.perf_counter() - self._before
@@ -183,6 +191,20 @@ class ScoreDev(pl.Callback):
 
     def _stop(self, trainer: pl.Trainer) -> None:
         trainer.should_stop = trainer.should_stop or trainer.global_step >= self.last >= 0
+
+
+def curve_point(point: dict[str, Any]) -> CurvePoint:
+    """A point of :attr:`BestCheckpoint.curve` as a row has it.
+
+    Raises:
+        ValueError: or KeyError, TypeError, if it is none.
+    """
+    return CurvePoint(**{**point, "elmo": mixes(point["elmo"])})
+
+
+def mixes(weights: dict[Any, Any]) -> dict[Place, Mix]:
+    """The weights of ELMo's mix, by place, as a row has them."""
+    return {place: Mix(s=tuple(mix["s"]), gamma=mix["gamma"]) for place, mix in weights.items()}
 
 
 def is_better(metric: Metric, value: float, best: float | None) -> bool:

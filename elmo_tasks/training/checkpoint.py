@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import Checkpoint
 from torch import Tensor
 
 from elmo_tasks import interrupts
-from elmo_tasks.errors import UserError, shortened
+from elmo_tasks.errors import UserError, out_of_memory, shortened
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.tensors import check_weights
 from elmo_tasks.training.curves import Resumable
@@ -22,6 +22,9 @@ from elmo_tasks.training.state_file import RESTART, TensorsAndJson
 
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
+
+_MISREAD = (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
+"""What Lightning and the optimizers raise, up to the first update, where a state is not as they wrote it."""
 
 RngStates = dict[str, list[Tensor]]
 """States of PyTorch's random number generators: under ``cpu`` and ``cuda``, one for each process."""
@@ -47,6 +50,7 @@ class ResumeCheckpoint(Checkpoint):
         self._rng_to_restore: RngStates | None = None  # from the state that was read, until the first batch
         self._rng_saved: RngStates = {}
         self._curves: list[dict[str, str]] = []  # what the logger was given so far
+        self._went_on = False  # this process has made an update
         self._stopped = False  # by patience, so that there is nothing left to train
 
     def fit(self, trainer: pl.Trainer, module: pl.LightningModule, data: pl.LightningDataModule) -> None:
@@ -62,8 +66,8 @@ class ResumeCheckpoint(Checkpoint):
             trainer.num_sanity_val_steps = 0  # the initial weights were scored when the run began
             try:
                 trainer.fit(module, datamodule=data, ckpt_path=self.path)
-            except (KeyError, RuntimeError, ValueError) as error:
-                if self._rng_to_restore is None and self.resumed_after:  # the state was read, and training went on
+            except _MISREAD as error:
+                if self._went_on or out_of_memory(error, RESTART) is not None:
                     raise
                 raise UserError(
                     f"{self.path}: not a saved state of this run ({self._difference(module, error)}); {RESTART}"
@@ -91,7 +95,10 @@ class ResumeCheckpoint(Checkpoint):
         Raises:
             UserError: if not.
         """
-        check_weights(module, TensorsAndJson().load_checkpoint(self.path).get("state_dict", {}), self.path)
+        weights = TensorsAndJson().load_checkpoint(self.path).get("state_dict")
+        if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+            raise UserError(f"{self.path}: expected tensors in state_dict, found {shortened(repr(weights), 60)}")
+        check_weights(module, weights, self.path)
 
     def discard(self) -> None:
         """Forget the saved state."""
@@ -137,6 +144,7 @@ class ResumeCheckpoint(Checkpoint):
         self.resumed_after = [*self.resumed_after, trainer.global_step]
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        self._went_on = True
         if trainer.val_check_batch == 1:  # a dev scoring follows, and a saved state after it
             return
         logs_every = trainer.log_every_n_steps  # type: ignore[attr-defined]  # which Lightning sets later

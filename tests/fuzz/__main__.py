@@ -26,10 +26,10 @@ from elmo_tasks.errors import UserError
 from tests.attack.folders import composed, silence
 from tests.attack.kind import TINY, tiny_bilm
 
-from . import columns, rows, run_folders, stores, texts
+from . import columns, environments, rows, run_folders, states, stores, texts
 from .case import is_read
 
-N_SESSIONS, N_WEIGHTS, N_ROWS, N_FOLDERS = 150, 120, 600, 300
+N_SESSIONS, N_WEIGHTS, N_ROWS, N_FOLDERS, N_STATES, N_STARTS = 150, 120, 600, 300, 200, 200
 """Of one seed."""
 FIRST_SEED = 100
 OUTCOMES = ("accepted", "refused", "tracebacks", "wrong")
@@ -53,6 +53,11 @@ def trials(seed: int, folder: Path) -> Iterator[Trial]:
     whole = finished(folder / "run")
     for k in range(seed * N_FOLDERS, (seed + 1) * N_FOLDERS):
         yield "changed_run_folders", partial(run_folders.is_changed_read, whole, folder / f"run-{k}", k)
+    for k in range(seed * N_STARTS, (seed + 1) * N_STARTS):
+        yield "environments", partial(environments.is_started, k)
+    one = states.Resumable(folder / "states")
+    for k in range(seed * N_STATES, (seed + 1) * N_STATES):
+        yield "saved_states", partial(states.is_resumed, one, k, folder)
 
 
 def session(seed: int, root: Path) -> bool:

@@ -1,6 +1,7 @@
 """A store whose encoder changes after the store was made: nothing of the one lies under the digest of the other."""
 
 import pickle
+import random
 import threading
 import time
 
@@ -248,3 +249,61 @@ def test_the_stores_of_other_encoders_follow_their_weights_too(cove_files, hf_fo
             with pytest.raises(UserError, match=CHANGED):
                 use()
         assert LayerStore(tmp_path, encoder, dtype="float32").fill([["the", "cat"]]).read == 0
+
+
+OTHER_CHANGES = {
+    "in place": lambda value, encoder: value.add_(0.25),
+    "through data": lambda value, encoder: value.data.mul_(1.5),
+    "one number": lambda value, encoder: value.view(-1)[0].fill_(7.0),
+    "others": lambda value, encoder: encoder.load_state_dict({k: v * 2 for k, v in encoder.state_dict().items()}),
+}
+
+
+WORDS = [["the", "cat"], ["cat"], ["the", "the", "cat"], ["cat", "the"]]
+
+
+def contents(encoder):
+    return [(value.dtype, value.numpy().tobytes()) for value in encoder.state_dict().values()]
+
+
+def outputs(encoder):
+    return [layers.numpy().tobytes() for layers in encoder.layers(WORDS)]
+
+
+@pytest.mark.parametrize("name", ["cove", "hf"])
+@pytest.mark.parametrize("n", [10, pytest.param(60, marks=pytest.mark.slow)])
+def test_sessions_of_other_encoders_read_their_own_layers_or_are_refused(cove_files, hf_folder, tmp_path, name, n):
+    """Calls drawn with a seed. What is refused has other tensors, what is answered gives the same layers as before."""
+    folder = None if name == "cove" else hf_folder("bert")
+    outcomes = []
+    for seed in range(n):
+        rng = random.Random(seed)
+        words = {"path": str(cove_files[1]), "dim": 5, "lowercase": False}
+        encoder = CoVe.load(cove_files[0], words=words, lstm={"dim": 5, "n_layers": 2}) if folder is None else None
+        encoder = encoder or HuggingFace.load(folder)
+        store, key, filled = LayerStore(tmp_path, encoder, dtype="float32"), contents(encoder), []
+        before = outputs(encoder)
+        for _ in range(8):
+            call = rng.choice(["change", "fill", "fill", "read", "read", "new"])
+            if call == "change":
+                with torch.no_grad():
+                    value = rng.choice([each for each in encoder.parameters() if each.numel()])
+                    OTHER_CHANGES[rng.choice([*OTHER_CHANGES])](value, encoder)
+            elif call == "new":
+                store, key, filled = LayerStore(tmp_path, encoder, dtype="float32"), contents(encoder), []
+                before = outputs(encoder)
+            elif call == "fill" or filled:
+                try:
+                    chosen = rng.sample(WORDS if call == "fill" else filled, 1)
+                    found = store.fill(chosen) if call == "fill" else store.padded(chosen)
+                except UserError:
+                    assert contents(encoder) != key, (seed, call)
+                    outcomes.append("refused")
+                    continue
+                assert outputs(encoder) == before, (seed, call)
+                outcomes.append(call)
+                if call == "fill":
+                    filled += chosen
+                else:
+                    torch.testing.assert_close(found[0], encoder.layers(chosen)[0], atol=1e-5, rtol=1e-5)
+    assert {"refused", "fill", "read"} == {*outcomes}

@@ -8,7 +8,7 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override
 from hydra.errors import HydraException
 
 from elmo_tasks.errors import UserError
@@ -33,7 +33,7 @@ def check(arguments: Sequence[str]) -> None:
     except HydraException:
         return  # Hydra says what is wrong
     for override in overrides:
-        for name in _swept(override):
+        for name in _swept(override, given.config_dir):
             keys = _keys(name, given.config_dir, texts)
             if keys:
                 raise UserError(
@@ -42,10 +42,15 @@ def check(arguments: Sequence[str]) -> None:
                 )
 
 
-def _swept(override: Override) -> list[str]:
+def _swept(override: Override, config_dir: str | None) -> list[str]:
     """The presets of a sweep over presets."""
     value = override.value()
-    if override.key_or_group != _GROUP or not isinstance(value, ChoiceSweep):
+    if override.key_or_group != _GROUP:
+        return []
+    if isinstance(value, Glob):
+        folders = [CONF, *(() if config_dir is None else (Path(config_dir),))]
+        return value.filter(sorted(path.stem for folder in folders for path in (folder / _GROUP).glob("*.yaml")))
+    if not isinstance(value, ChoiceSweep):
         return []
     return [str(getattr(each, "text", each)) for each in value.list if each is not None]
 

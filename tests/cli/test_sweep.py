@@ -1,8 +1,10 @@
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,7 @@ PRESETS = {
     "two sweeps": ["-m", "experiment=lambdas,placements", "task=sst5"],
     "a sweep and none": ["--multirun", "task=ner", "experiment=null,seeds"],
     "in other words": ["experiment=choice(bilm,layers)", "-m"],
+    "by a pattern": ["-m", "experiment=glob([l*,b*])"],
     "by Optuna": ["-m", "hydra/sweeper=optuna", "experiment=choice(seeds,bilm)"],
     "of one's own": ["-m", "--config-dir", "CONF", "experiment=mine,null"],
     "of one's own, by Hydra's key": ["-m", "hydra.searchpath=[CONF]", "experiment=mine,null"],
@@ -147,6 +150,32 @@ def test_a_sweep_over_presets_that_are_sweeps_is_refused(tmp_path: Path, name: s
         UserError, match=r"^experiment=.*: \w+ is itself a sweep over (elmo\.\w+|seed), .* sweep for each"
     ):
         presets.check([text.replace("CONF", str(tmp_path)) for text in PRESETS[name]])
+
+
+def test_a_sweep_over_presets_runs_what_it_asks_for_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred command lines drawn with a seed; which presets are sweeps is read off their files."""
+    files = {path.stem: path.read_text() for path in (REPO / "conf" / "experiment").glob("*.yaml")}
+    sweeps = {name for name, text in files.items() if "sweeper:" in text}
+    composed = presets._keys
+    found = cache(lambda name: composed(name, None, []))
+    monkeypatch.setattr(presets, "_keys", lambda name, *_: found(name))
+    refused = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        names = rng.sample([*files, "null"], rng.randint(1, 3))
+        forms = ["experiment={}", "experiment=choice({})", "experiment=shuffle({})", "experiment=sort({})"]
+        # Hydra knows no null within its functions
+        text = rng.choice(forms[: 1 if len(names) == 1 or "null" in names else 4]).format(",".join(names))
+        arguments = ["-m", "task=ner", "elmo.lambda=0,1", "seed=1", text]
+        rng.shuffle(arguments)
+        said = ""
+        try:
+            presets.check(arguments)
+        except UserError as error:
+            said = str(error)
+        assert bool(said) == (len(names) > 1 and not sweeps.isdisjoint(names)), arguments
+        refused += bool(said)
+    assert 40 < refused < 80
 
 
 def test_presets_that_are_no_sweeps_can_be_swept() -> None:

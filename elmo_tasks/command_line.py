@@ -9,6 +9,10 @@ from typing import NoReturn
 
 from elmo_tasks import interrupts
 from elmo_tasks.errors import UserError, out_of_memory
+from elmo_tasks.places import expand_home
+
+OUTPUTS = "ELMO_TASKS_OUTPUTS"
+"""The variable that names the folder of all outputs; see conf/config.yaml."""
 
 Command = Callable[[list[str]], int | None]
 """Takes the arguments and returns the exit status; None is 0."""
@@ -25,6 +29,8 @@ def run_command(command: Command, arguments: Sequence[str] | None = None) -> Non
         SystemExit: if the exit status is not 0.
     """
     interrupts.install()
+    if OUTPUTS in os.environ:  # where no shell has replaced a ~, as in a file of variables
+        os.environ[OUTPUTS] = expand_home(os.environ[OUTPUTS])
     try:
         status = command([*(sys.argv[1:] if arguments is None else arguments)])
     except BrokenPipeError:  # the reader, such as head, has closed the pipe

@@ -19,3 +19,8 @@ HOME = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 
 CONF = HOME / "conf"
 EXPERIMENTS = HOME / "experiments"
+
+
+def expand_home(path: str) -> str:
+    """A path whose ``~`` at the beginning is the home folder, as a shell has it."""
+    return str(Path(path).expanduser()) if path == "~" or path.startswith("~/") else path

@@ -21,6 +21,7 @@ from elmo_tasks.cli import direction, presets, sweep  # noqa: F401  (a resolver 
 from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
 from elmo_tasks.configuration.hydra_errors import hydra_sentence
+from elmo_tasks.configuration.overrides import with_quoted_paths
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 
@@ -115,6 +116,7 @@ def run_hydra(arguments: list[str], program: str = __file__) -> int:
             one is a sweep.
     """
     _refuse_unknown_options(arguments)
+    arguments = with_quoted_paths(arguments)
     presets.check(arguments)
     sys.argv = [program, *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # the exceptions of Hydra as they are: they become one sentence here

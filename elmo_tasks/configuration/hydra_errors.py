@@ -27,7 +27,8 @@ def hydra_sentence(error: BaseException) -> str:
         return f"{group}={name}: unknown choice; expected one of {', '.join(sorted(options))}{own}"
     override = getattr(error, "override", None)
     if override is not None:
-        return f"{override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"
+        expected = "expected KEY=VALUE, without a space at the = or after a comma"
+        return f"{override!r} cannot be read; {expected}; other signs need quotes of their own: 'KEY=\"VALUE\"'"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("Ambiguous value for argument"):
         given = lines[0].partition("'")[2].rstrip("'")

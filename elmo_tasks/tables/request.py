@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from elmo_tasks.configuration.overrides import with_quoted_paths
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options, asks_for_files
@@ -118,7 +119,7 @@ def _request(read: argparse.Namespace, name: str) -> Request:
     own = read.config_dir
     if own is not None and not own.is_dir():
         raise UserError(f"--config-dir={own}: no such folder")
-    words = _sort_words([*([] if own is None else [search_path(own)]), *read.overrides])
+    words = _sort_words([*([] if own is None else [search_path(own)]), *with_quoted_paths(read.overrides)])
     if words.launcher:
         check_launcher(words.launcher)
     choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks"), own))

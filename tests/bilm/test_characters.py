@@ -1,3 +1,4 @@
+from pathlib import Path
 from unicodedata import normalize
 
 import pytest
@@ -85,3 +86,13 @@ def test_a_table_takes_extra_filling_but_never_more_than_50_columns():
 
 def test_a_table_of_no_words_has_no_rows():
     assert len(character_id_table([])) == 0
+
+
+def test_published_weights_read_a_decomposed_word_as_the_composed_one(tiny_bilm):
+    """Other programs read its letters and accents as they come; see docs/departures.md, Accents."""
+    decomposed, composed = "cafe\u0301", "café"
+    assert decomposed != composed
+    torch.testing.assert_close(tiny_bilm.layers([[decomposed]]), tiny_bilm.layers([[composed]]), atol=0, rtol=0)
+    assert "**Accents.** Every word is composed (NFC)" in (
+        Path(__file__).parents[2] / "docs" / "departures.md"
+    ).read_text("utf-8")

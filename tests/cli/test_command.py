@@ -147,6 +147,7 @@ def start_failing(monkeypatch: pytest.MonkeyPatch, failure: OSError) -> None:
 @pytest.mark.parametrize("override", ["seed=1,", "seed =2", "foo", "task.model.x=[1,2"])
 def test_an_override_that_cannot_be_read_is_shown(override: str) -> None:
     expected = f"error: {override!r} cannot be read; expected KEY=VALUE, without a space at the = or after a comma"
+    expected += """; other signs need quotes of their own: 'KEY="VALUE"'"""
     with pytest.raises(SystemExit, match=rf"^{re.escape(expected)}$"):
         main(["run", override])
 

@@ -337,7 +337,8 @@ def test_gamma_stands_below_its_heading_where_bilms_have_other_numbers_of_layers
     deep = (NER, "bilm=small")
     declared = Weights("w", (Line("mini", (NER,)), Line("deep", deep)), seeds=1)
     write(NER, seed=1, elmo={"weights": {"input": {"s": [0.5, 0.5], "gamma": 1.5}}})
-    write(*deep, seed=1, elmo={"weights": {"input": {"s": [0.4, 0.4, 0.2], "gamma": 2.5}}})
+    weights = {"input": {"s": [0.4, 0.4, 0.2], "gamma": 2.5}}
+    write(*deep, seed=1, elmo={"weights": weights}, bilm={"digest": "fedcba9876543210"})
     grid = evaluated(tmp_path, declared).section.grid
     assert grid.header[3:] == ["layer 0", "layer 1", "layer 2", "gamma"]
     assert [line[3:] for line in grid.lines] == [

@@ -3,7 +3,7 @@
 ``check`` compares the GPU's numbers with the CPU's, in 32 bits: the layers of a biLM, a dozen updates of its training
 (with and without a CUDA graph), and, if Hydra is installed, a step of each task at each placement. ``speed`` measures,
 for reading, training and a step of each task, tokens a second and the rate in percent of that of large matrix products.
-``train`` is ``python -m elmo_tasks.pretraining train``, with its options. PyTorch, NumPy, h5py and safetensors are
+``train`` is ``python -m elmo_tasks.pretrain train``, with its options. PyTorch, NumPy, h5py and safetensors are
 enough. ``device=cpu`` tries all of it without a GPU.
 
     check  device=cuda  updates=12
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -31,13 +32,14 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.bilm.sizes import SIZES
 from elmo_tasks.command_line import run_command
 from elmo_tasks.errors import UserError
-from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.nn.characters import PADDING
-from elmo_tasks.pretraining.__main__ import main as pretraining
-from elmo_tasks.pretraining.inputs import Inputs, WordTable
-from elmo_tasks.pretraining.pack import Pack, read_pack, write_pack
-from elmo_tasks.pretraining.step import TrainingStep
-from elmo_tasks.pretraining.windows import PackedWindow, training_windows
+from elmo_tasks.pretrain.__main__ import main as pretrain
+from elmo_tasks.pretrain.inputs import Inputs, WordTable
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.pack import Pack, read_pack, write_pack
+from elmo_tasks.pretrain.step import TrainingStep
+from elmo_tasks.pretrain.text import LmData
+from elmo_tasks.pretrain.windows import PackedWindow, training_windows
 
 VOCABULARY, SAMPLES, STEPS = 50_000, 8192, 20
 CHECKED_ROWS, CHECKED_SAMPLES, RATE = 16, 512, 0.002
@@ -92,17 +94,20 @@ class Trained:
         self, pack: Pack, size: str, rows: int, samples: int, device: torch.device, dropout: float, bfloat16: bool
     ) -> None:
         torch.manual_seed(0)
-        vocabulary, self.words, self.size = pack.vocabulary(VOCABULARY, 1), WordTable(pack.words), size
-        samples = min(samples, len(vocabulary) - 1)
-        self.inputs = Inputs(self.words.groups, pack.targets(vocabulary), len(vocabulary), samples, seed=1)
+        data = LmData(batch_size=rows, window=STEPS, vocabulary_size=VOCABULARY, min_count=1, seed=1).use(pack)
+        self.words, self.size = WordTable(pack.words), size
+        self.inputs = Inputs(data, self.words, samples, seed=1)
         model = LanguageModel(
-            bilm=BiLM(SIZES[size]), vocabulary_size=len(vocabulary), n_samples=1, dropout=dropout, forget=dropout / 5
+            bilm=BiLM(SIZES[size]),
+            vocabulary_size=len(data.vocabulary),
+            n_samples=samples,
+            dropout=dropout,
+            forget=dropout / 5,
         )
-        char_ids = self.words.char_ids.to(device)
-        self.step = TrainingStep(model.to(device).train(), char_ids, rows, STEPS, grad_norm=10.0, bfloat16=bfloat16)
-        self.windows: list[PackedWindow] = list(
-            islice(training_windows(pack, rows, STEPS, seed=1, epoch=0, skip=0), 16)
-        )
+        char_ids, adam = self.words.char_ids.to(device), partial(torch.optim.Adam, lr=RATE, fused=True)
+        self.step = TrainingStep(model.to(device).train(), char_ids, (2, STEPS, rows), adam, 10.0, bfloat16)
+        windows = training_windows(pack.splits["train"], rows, STEPS, seed=1, epoch=0, skip=0)
+        self.windows: list[PackedWindow] = list(islice(windows, 16))
         counts = torch.tensor([self.inputs.group_counts(window).tolist() for window in self.windows])
         self.sizes = counts.amax(dim=0).tolist()
 
@@ -112,8 +117,10 @@ class Trained:
 
     def run(self, n_updates: int) -> None:
         torch.manual_seed(7)
+        self.losses: list[Tensor] = []
         for update, window in zip(range(n_updates), cycle(self.windows), strict=False):
-            self.step.run(*self.inputs.make(window, update, self.sizes), RATE)
+            self.step.run(*self.inputs.make(window, update, self.sizes))
+            self.losses.append(self.step.loss.clone())
 
     def gflop(self) -> dict[str, float]:
         inputs = self.windows[0].inputs
@@ -151,14 +158,14 @@ def check_training(device: torch.device, n_updates: int) -> bool:
 
     def trained(where: torch.device, dropout: float, captured: bool) -> Tensor:
         own = Trained(pack, "mini", CHECKED_ROWS, CHECKED_SAMPLES, where, dropout, bfloat16=False)
-        start = own.step.weights.clone()
+        start = torch.cat(own.step.vectors).detach()
         if captured and where.type == "cuda":
             own.capture()
-            good_start = torch.equal(start, own.step.weights) and not own.step.moments.any()
-            assert good_start, "a capture changed weights or moments"
+            carried = [part for pair in own.step.carried for part in pair]
+            assert not any(part.any() for part in carried), "a capture changed the carried state"
         own.run(n_updates)
-        moved = own.step.weights - start
-        loss = float(own.step.sums[0]) / n_updates
+        moved = torch.cat(own.step.vectors).detach() - start
+        loss = float(torch.stack(own.losses).mean())
         print(f"       {where.type}, dropout {dropout}, graph {captured}: mean loss {loss:.5f}")
         return moved.cpu()
 
@@ -213,9 +220,9 @@ def time_updates(
 
     def updates() -> None:
         for layout, numbers in islice(cycle(made), n_updates):
-            own.step.run(layout, numbers, RATE)
+            own.step.run(layout, numbers)
 
-    own.step.run(*made[0], RATE)
+    own.step.run(*made[0])
     time_taken = seconds(updates, device) / n_updates
     parts = own.gflop()
     memory = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0
@@ -267,7 +274,7 @@ def read_settings(arguments: list[str]) -> dict[str, str]:
 def main(arguments: list[str]) -> int:
     command, *rest = arguments or [""]
     if command == "train":
-        pretraining(["train", *rest])
+        pretrain(["train", *rest])
         return 0
     if command not in ("check", "speed"):
         print(__doc__)

@@ -14,24 +14,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import torch
 from bilm import SAMPLE, SIZES
 from flops import training_gflop
 from machine import ceiling, peak_megabytes
-from plain_lm import PlainLanguageModel
+from plain_lm import LmBatch, PlainLanguageModel
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.data.corpus import LmVocabulary, TextFiles
-from elmo_tasks.data.lm import LmData
-from elmo_tasks.data.windows import LmBatch
-from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.nn.characters import PADDING
 from elmo_tasks.nn.linear import product
+from elmo_tasks.pretrain.inputs import Inputs, WordTable
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.step import TrainingStep
+from elmo_tasks.pretrain.text import LmData
+from elmo_tasks.pretrain.windows import PackedWindow
 from elmo_tasks.training.memory import keep_freed_memory, limit_primitive_caches
 
 VOCABULARY, SAMPLES, WINDOW, DROPOUT = 50_000, 2048, 20, 0.1
@@ -42,10 +43,10 @@ def cpu_seconds() -> float:
     return time.process_time() / torch.get_num_threads()
 
 
-def windows(n_rows: int) -> Iterator[LmBatch]:
-    """Windows of the bundled text, repeated; the vocabulary is filled up to its full size."""
+def read_text(n_rows: int) -> LmData:
+    """The bundled text; the vocabulary is filled up to its full size."""
     text = TextFiles(root=str(SAMPLE), train="lm/en/train-*", heldout="lm/en/heldout*")
-    words = dict.fromkeys(word for sentence in text.sentences("train") for word in sentence)
+    words = dict.fromkeys(word for shard in text.shards("train") for sentence in shard for word in sentence)
     filling = [f"{k}" for k in range(VOCABULARY) if str(k) not in words]
     vocabulary = LmVocabulary([*("<S>", "</S>", "<UNK>"), *words, *filling][:VOCABULARY])
     data = LmData(
@@ -58,34 +59,66 @@ def windows(n_rows: int) -> Iterator[LmBatch]:
         vocabulary=vocabulary,
     )
     data.read()
-    return iter(data.train_dataloader())
+    return data
 
 
 class Contender:
-    """A model with its optimizer, and the time of its best step."""
+    """A training, and the time of its best step.
 
-    def __init__(self, size: str, kind: type[LanguageModel], rows: int, bfloat16: bool, dropout: float) -> None:
+    Args:
+        size: of the biLM.
+        plain: the earlier implementation.
+        rows: of a window.
+        bfloat16: whether products are in 16 bits.
+        dropout: rate.
+    """
+
+    def __init__(self, size: str, plain: bool, rows: int, bfloat16: bool, dropout: float) -> None:
         torch.manual_seed(0)
         self.options = SIZES[size] or BiLM.load(size).options
-        self.rows, self.bfloat16, self.best = rows, bfloat16, float("inf")
+        self.rows, self.bfloat16, self.best, self.plain = rows, bfloat16, float("inf"), plain
+        kind = PlainLanguageModel if plain else LanguageModel
         self.model = kind(bilm=BiLM(self.options), vocabulary_size=VOCABULARY, n_samples=SAMPLES, dropout=dropout)
-        adagrad = partial(torch.optim.Adagrad, lr=0.2, initial_accumulator_value=1.0)
-        adam = partial(torch.optim.Adam, lr=0.001, fused=True)
-        self.optimizer = (adagrad if kind is PlainLanguageModel else adam)(self.model.parameters())
-        self.text = windows(rows)
+        self.data = read_text(rows)
+        self.words = WordTable(self.data.pack.words)
+        self.inputs = Inputs(self.data, self.words, SAMPLES, seed=1)
+        self.windows, self.n_steps = self.data.windows(0), 0
+        if plain:
+            self.optimizer = torch.optim.Adagrad(self.model.parameters(), lr=0.2, initial_accumulator_value=1.0)
+        else:
+            adam = partial(torch.optim.Adam, lr=0.001, fused=True)
+            window = (2, WINDOW, rows)
+            self.training = TrainingStep(self.model.train(), self.words.char_ids, window, adam, 10.0, bfloat16)
 
     def loss(self, batch: LmBatch) -> torch.Tensor:
+        """Of the earlier implementation."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
             return self.model.loss(self.model(batch), batch)
 
     def step(self) -> None:
         start = cpu_seconds()
-        self.batch = next(self.text)
-        self.optimizer.zero_grad()
-        self.loss(self.batch).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
-        self.optimizer.step()
+        self.window = next(self.windows)
+        if self.plain:
+            self.optimizer.zero_grad()
+            self.loss(LmBatch.of(self.window, self.data)).backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+            self.optimizer.step()
+        else:
+            self.training.run(*self.inputs.make(self.window, self.n_steps, None))
+        self.n_steps += 1
         self.taken = cpu_seconds() - start
+
+    def gradients(self, window: PackedWindow) -> tuple[float, torch.Tensor]:
+        """The mean loss of a position and all gradients, those of the softmax first."""
+        if not self.plain:
+            self.training.backward(*self.inputs.make(window, 0, None))
+            return float(self.training.loss), torch.cat(self.training.gradients)
+        samples, tries = self.inputs._samples(0)
+        self.model.candidates = torch.from_numpy(samples).long(), tries
+        loss = self.loss(LmBatch.of(window, self.data))
+        weights = [self.model.softmax_weight, self.model.softmax_bias, *self.model.bilm.parameters()]
+        found = torch.autograd.grad(loss, weights)
+        return float(loss.detach()) / WINDOW, torch.cat([g.flatten() for g in found])
 
     @property
     def tokens_a_second(self) -> float:
@@ -105,29 +138,23 @@ def bfloat16_ceiling() -> float:
 
 def difference(size: str) -> tuple[float, float]:
     """The differences of loss and gradient in 32 bits, relative to those of the earlier implementation."""
-    ours, plain = (Contender(size, kind, 16, False, dropout=0.0) for kind in (LanguageModel, PlainLanguageModel))
-    batch = next(ours.text)
-    losses, gradients = [], []
-    for contender in (ours, plain):
-        loss = contender.loss(batch)
-        losses.append(float(loss.detach()))
-        gradients.append(
-            torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(contender.model.parameters()))])
-        )
-    return abs(losses[0] / losses[1] - 1), float((gradients[0] - gradients[1]).norm() / gradients[1].norm())
+    ours, plain = (Contender(size, kind, 16, False, dropout=0.0) for kind in (False, True))
+    window = next(ours.windows)
+    (loss, gradient), (plain_loss, plain_gradient) = (each.gradients(window) for each in (ours, plain))
+    return abs(loss / plain_loss - 1), float((gradient - plain_gradient).norm() / plain_gradient.norm())
 
 
 def print_size(size: str, n_rows: int, n_steps: int, peak: float) -> Contender:
-    ours = Contender(size, LanguageModel, n_rows, bfloat16=True, dropout=DROPOUT)
-    plain = Contender(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=True, dropout=DROPOUT)
-    exact = Contender(size, PlainLanguageModel, PLAIN_ROWS, bfloat16=False, dropout=DROPOUT)
+    ours = Contender(size, False, n_rows, bfloat16=True, dropout=DROPOUT)
+    plain = Contender(size, True, PLAIN_ROWS, bfloat16=True, dropout=DROPOUT)
+    exact = Contender(size, True, PLAIN_ROWS, bfloat16=False, dropout=DROPOUT)
     for number in range(N_WARM_UP + n_steps):
         for contender in (ours, plain, exact):
             contender.step()
             if number >= N_WARM_UP:
                 contender.best = min(contender.best, contender.taken)
-    lengths = (ours.batch.char_ids != PADDING).sum(dim=1).numpy()
-    parts = training_gflop(ours.options, lengths, ours.batch.words.numel(), SAMPLES)
+    lengths = ours.words.lengths[np.unique(ours.window.inputs)]
+    parts = training_gflop(ours.options, lengths, ours.window.inputs.size, SAMPLES)
     peak = max(peak, bfloat16_ceiling())
     total = sum(parts.values())
     shares = ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())

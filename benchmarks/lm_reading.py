@@ -21,8 +21,8 @@ from torch.nn import functional as F
 
 from elmo_tasks.data.corpus import LmVocabulary, read_sentences
 from elmo_tasks.errors import UserError
-from elmo_tasks.models.lm import LanguageModel
-from elmo_tasks.pretraining.evaluate import load
+from elmo_tasks.pretrain.export import load
+from elmo_tasks.pretrain.model import LanguageModel
 
 N_SENTENCES, N_ROWS = 2000, 40
 

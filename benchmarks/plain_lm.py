@@ -4,26 +4,79 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_tasks.bilm.lstm import ProjectedLSTM
 from elmo_tasks.bilm.token_encoder import TokenEncoder
-from elmo_tasks.data.windows import LmBatch
-from elmo_tasks.models.lm import LanguageModel, LmOutput, log_expected_count, log_uniform_sample
+from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.linear import linear, product, product_and_sum_with, products_with
+from elmo_tasks.pretrain.inputs import EVERY_WORD
+from elmo_tasks.pretrain.model import LanguageModel, log_expected_count
+from elmo_tasks.pretrain.text import LmData
+from elmo_tasks.pretrain.windows import PackedWindow
 
 _CHUNK_FLOATS = 8_000_000
+
+
+@dataclass
+class LmBatch:
+    """A window of S steps over B rows.
+
+    Attributes:
+        char_ids: long ``[W, C]``, the characters of the window's distinct words.
+        words: long ``[2, S, B]``, rows of ``char_ids``, by reading direction.
+        targets: long ``[2, S, B]``, the vocabulary id of the word to predict.
+    """
+
+    char_ids: Tensor
+    words: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, window: PackedWindow, data: LmData) -> LmBatch:
+        """A packed window of a text."""
+        distinct, rows = np.unique(window.inputs, return_inverse=True)
+        return cls(
+            character_id_table([data.pack.words[k] for k in distinct], extra=7),
+            torch.from_numpy(rows.reshape(window.inputs.shape).astype(np.int64)),
+            torch.from_numpy(data.target_ids[window.targets].astype(np.int64)),
+        )
+
+
+def log_uniform_sample(n: int, vocabulary_size: int) -> tuple[Tensor, int]:
+    """Draw word ids log-uniformly until ``n`` are distinct; low ids, the frequent words, are more probable.
+
+    Returns:
+        long ``[n]``, and the number of draws.
+    """
+    if n == vocabulary_size:  # the last rare words would take millions of draws
+        return torch.arange(n), EVERY_WORD
+    drawn = torch.empty(0, dtype=torch.long)
+    while True:
+        more = (torch.rand(4 * n, dtype=torch.float64) * math.log(vocabulary_size + 1)).exp().long() - 1
+        drawn = torch.cat([drawn, more.clamp_(0, vocabulary_size - 1)])
+        distinct, inverse = torch.unique(drawn, return_inverse=True)
+        if len(distinct) >= n:
+            break
+    first = torch.full((len(distinct),), len(drawn)).scatter_reduce(0, inverse, torch.arange(len(drawn)), "amin")
+    first_draws = first.sort().values[:n]
+    return drawn[first_draws], int(first_draws[-1]) + 1
 
 
 class PlainLanguageModel(LanguageModel):
     """Autograd through everything but the recurrence; all logits at once; each chunk of words through all layers."""
 
-    def forward(self, batch: LmBatch) -> LmOutput:
-        n_steps, n_rows = batch.valid.shape
+    carried: Any = None
+    candidates: tuple[Tensor, float] | None = None  # None draws them
+
+    def forward(self, batch: LmBatch) -> Tensor:
+        _, n_steps, n_rows = batch.words.shape
         x = F.embedding(batch.words.flatten(1), plain_encoder(self.bilm.encoder, batch.char_ids))
         states = self.carried or self.bilm.initial_states(n_rows)
         finals = []
@@ -32,11 +85,11 @@ class PlainLanguageModel(LanguageModel):
             x = out + x if self.bilm.options.skip_connections and k > 0 else out
             finals.append((final[0].detach(), final[1].detach()))
         self.carried = finals
-        return LmOutput(F.dropout(x, self.dropout).view(2, n_steps, n_rows, -1))
+        return F.dropout(x, self.dropout).view(2, n_steps, n_rows, -1)
 
-    def loss(self, out: LmOutput, batch: LmBatch) -> Tensor:
-        hidden, targets = out.hidden.flatten(0, 2), batch.targets.flatten()
-        samples, tries = log_uniform_sample(self.n_samples, len(self.softmax_bias), self.rng)
+    def loss(self, out: Tensor, batch: LmBatch) -> Tensor:
+        hidden, targets = out.flatten(0, 2), batch.targets.flatten()
+        samples, tries = self.candidates or log_uniform_sample(self.n_samples, len(self.softmax_bias))
         candidates = torch.cat([samples, targets])
         weight = F.embedding(candidates, self.softmax_weight).to(hidden.dtype)
         correction = log_expected_count(candidates, tries, len(self.softmax_bias))
@@ -50,7 +103,7 @@ class PlainLanguageModel(LanguageModel):
         rows = (hits >= 0).nonzero().squeeze(1)
         sample_scores = sample_scores.index_put((rows, hits[rows]), sample_scores.new_tensor(-math.inf))
         total = torch.logaddexp(torch.logsumexp(sample_scores, dim=1), target_scores)
-        return (total - target_scores).mean() * batch.valid.shape[0]
+        return (total - target_scores).mean() * batch.words.shape[1]
 
 
 def plain_encoder(encoder: TokenEncoder, char_ids: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from machine import PeakMemory
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.planning.plan import DoneSoFar
 from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import prepare_process, run
@@ -58,7 +58,7 @@ def composed(overrides: Sequence[str]) -> Any:
 
 
 def planned(overrides: Sequence[str]) -> Cost:
-    cfg = validate(composed(overrides))
+    cfg = validate(composed(overrides)).to_json()
     prepare_process(cfg)
     plan = build_run(cfg).plan(DoneSoFar())  # type: ignore[attr-defined]
     update = plan.step.epoch_seconds / plan.step.n_batches

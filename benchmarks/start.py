@@ -14,7 +14,7 @@ from machine import PeakMemory
 from plan import composed
 
 from elmo_tasks.assembly import build_store
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.runs.interface import build_run
 from elmo_tasks.runs.run import prepare_process
@@ -28,7 +28,7 @@ def timed(what: str, do: Callable[[], object]) -> None:
 
 
 def main(overrides: Sequence[str]) -> None:
-    cfg = validate(composed(overrides))
+    cfg = validate(composed(overrides)).to_json()
     prepare_process(cfg)
     run = build_run(cfg)
     timed("reading the data", run.data.read)  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from elmo_tasks.store.index import Index
-from elmo_tasks.store.shard import verify_shard, write_shard
+from elmo_tasks.store.shard import ShardIndex, write_shard
 from elmo_tasks.store.shards import Shards
 
 TOKENS = 12
@@ -42,8 +42,10 @@ def index(n: int) -> None:
     for shard in range(n // SENTENCES_A_SHARD):
         keys = make_keys(SENTENCES_A_SHARD, rng)
         some.append(bytes(keys[0]))
-        rows = np.full(SENTENCES_A_SHARD, TOKENS)
-        found.add(shard, keys, rows.cumsum() - rows, rows)
+        entries = np.empty(SENTENCES_A_SHARD, [("key", "V16"), ("start", "<i8"), ("rows", "<i8")])
+        entries["key"], entries["rows"] = keys, TOKENS
+        entries["start"] = np.arange(SENTENCES_A_SHARD) * TOKENS
+        found.add(shard, entries)
     found.find(bytes(16))
     print(f"{len(found):,} sentences: index built in {time.process_time() - start:.1f} s (processor)")
     print(f"  memory {resident() - before:,.0f} MB, {(resident() - before) * 1e6 / len(found):.0f} bytes a sentence")
@@ -77,7 +79,7 @@ def shards(n: int) -> None:
         print(f"  opened in {time.process_time() - start:.2f} s")
         start = time.process_time()
         for path in store.folder.glob("*.idx"):
-            verify_shard(path)
+            ShardIndex.read(path).verify()
         print(f"  checksums verified in {time.process_time() - start:.2f} s")
     finally:
         shutil.rmtree(root)

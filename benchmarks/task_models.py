@@ -28,7 +28,7 @@ from machine import peak_megabytes
 from torch import nn
 
 from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model, build_module, build_store
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.data.squad import Paragraph, SquadGold, SquadItem
 from elmo_tasks.data.tokens import tokenize
 from elmo_tasks.training.memory import keep_freed_memory
@@ -41,7 +41,7 @@ PARAGRAPHS, PARAGRAPH_TOKENS, QUESTION_TOKENS = 45, 400, 20
 
 def configured(overrides: Sequence[str]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return validate(compose("config", list(overrides)))
+        return validate(compose("config", list(overrides))).to_json()
 
 
 def built(cfg: dict[str, Any]) -> tuple[Any, nn.Module, torch.optim.Optimizer]:

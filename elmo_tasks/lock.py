@@ -20,6 +20,9 @@ from elmo_tasks.files import OTHER_FOLDER, read_object
 
 _PAUSE = 1.0  # seconds between two tries
 
+BUSY = (errno.EAGAIN, errno.EACCES)
+"""Numbers of the errors that say that another process holds a lock."""
+
 
 @contextmanager
 def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait for it") -> Iterator[None]:
@@ -39,8 +42,8 @@ def owned(path: Path, *, wait: bool, remedy: str = "set if_running=wait to wait 
     """
     file = _open(path)
     announced = False
-    while not _locked(file) or _replaced(file, path):
-        if _replaced(file, path):
+    while not _locked(file) or not is_at(path, file.fileno()):
+        if not is_at(path, file.fileno()):
             file.close()
             file = _open(path)
             continue
@@ -86,20 +89,18 @@ def _locked(file: TextIO) -> bool:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):  # another process holds it
+        if error.errno in BUSY:
             return False
         raise UserError(f"{file.name}: cannot be locked ({error.strerror}); {OTHER_FOLDER}") from error
     return True
 
 
-def _replaced(file: TextIO, path: Path) -> bool:
-    """Whether the file was removed by its last owner after it was opened here."""
+def is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at ``path`` now; not if its last owner has removed it since it was opened."""
     try:
-        found = path.stat()
+        return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
-        return True
-    own = os.fstat(file.fileno())
-    return (own.st_dev, own.st_ino) != (found.st_dev, found.st_ino)
+        return False
 
 
 def _about_this_process() -> dict[str, Any]:

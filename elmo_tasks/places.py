@@ -24,3 +24,9 @@ EXPERIMENTS = HOME / "experiments"
 def expand_home(path: str) -> str:
     """A path whose ``~`` at the beginning is the home folder, as a shell has it."""
     return str(Path(path).expanduser()) if path == "~" or path.startswith("~/") else path
+
+
+def bundled_folder(name: str) -> Path | None:
+    """Where the files of a bundled biLM are; None if there is none of that name."""
+    folder = BUNDLED / "bilm" / name
+    return folder if name == folder.name and folder.is_dir() else None

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,27 @@ class Range:
     above: bool = False
     below: bool = False
 
+    def check(self, kind: type[float], value: Any) -> Any:
+        """The value as it is, so that 0 does not become 0.0.
+
+        Args:
+            kind: int or float; a float may be whole.
+            value: of any type.
+
+        Raises:
+            ValueError: if it is of another type, not finite or out of bounds.
+        """
+        if not isinstance(value, (int, kind)) or isinstance(value, bool) or not -math.inf < value < math.inf:
+            raise ValueError("another type, or not finite")
+        if not self.low <= value <= self.high:
+            raise ValueError("out of bounds")
+        if (self.above and value == self.low) or (self.below and value == self.high):
+            raise ValueError("a bound that is excluded")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: type[float], handler: Any) -> CoreSchema:
+        return _checked_by(partial(self.check, source))
+
 
 @dataclass(frozen=True)
 class Matching:
@@ -23,6 +50,26 @@ class Matching:
 
     pattern: str
     words: str
+
+    def check(self, value: Any) -> Any:
+        """The value as it is.
+
+        Raises:
+            ValueError: if it is no text that matches.
+        """
+        if not isinstance(value, str) or re.fullmatch(self.pattern, value) is None:
+            raise ValueError("another text")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: type, handler: Any) -> CoreSchema:
+        return _checked_by(self.check)
+
+
+def _checked_by(check: Callable[[Any], Any]) -> CoreSchema:
+    """Pydantic's schema of a check; a machine that has no pydantic can use this module for the rest."""
+    from pydantic_core.core_schema import no_info_plain_validator_function
+
+    return no_info_plain_validator_function(check)
 
 
 Size = Annotated[int, Range(1)]

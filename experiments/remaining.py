@@ -15,10 +15,8 @@ from elmo_tasks.places import EXPERIMENTS
 from elmo_tasks.render.grid import Grid, markdown
 from elmo_tasks.render.output import renew_file
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.cells import Cell
+from elmo_tasks.tables.collect import Cell, Choice
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.plan import due
 
 from .paper import DECLARED
 
@@ -51,9 +49,9 @@ def _runs(cells: Iterable[Cell]) -> dict[str, dict[Run, bool]]:
     """By task: each run that the cells ask for, and whether it is there."""
     found: dict[str, dict[Run, bool]] = {}
     for cell in cells:
-        runs = found.setdefault(cell.setting.config["task"]["name"], {})
+        runs = found.setdefault(cell.wanted.config["task"]["name"], {})
         for seed in (0,) if cell.ensemble else cell.seeds:
-            runs[cell.setting.key, seed, cell.ensemble] = seed not in due(cell)
+            runs[cell.wanted.key, seed, cell.ensemble] = seed not in cell.due
     return found
 
 

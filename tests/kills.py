@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from elmo_tasks.training.state_file import TensorsAndJson
+from elmo_tasks.training import tree
 
 
 class Killed(BaseException):
@@ -19,12 +19,12 @@ def killed(*_: Any, **__: Any) -> None:
 def kill_after(monkeypatch: pytest.MonkeyPatch, n_saves: int, how: type[BaseException] = Killed) -> None:
     """The process ends right after the state was written for the nth time."""
     saves = []
-    real = TensorsAndJson.save_checkpoint
+    real = tree.write_tree
 
-    def save(self: Any, *arguments: Any, **options: Any) -> None:
-        real(self, *arguments, **options)
+    def save(*arguments: Any) -> None:
+        real(*arguments)
         saves.append(1)
         if len(saves) == n_saves:
             raise how
 
-    monkeypatch.setattr(TensorsAndJson, "save_checkpoint", save)
+    monkeypatch.setattr(tree, "write_tree", save)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.places import CONF
 from elmo_tasks.processor import device_for, has_gpu, has_instructions, use_exact_products
 from elmo_tasks.training.processes import device_settings
@@ -18,9 +18,9 @@ FLAGS = {"bfloat16": {"avx512_bf16", "amx_bf16"}, "int8": {"avx512_vnni", "avx_v
 def preset_precision(accelerator):
     """Of ``experiment=bilm``."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return validate(compose("config", ["experiment=bilm", f"trainer.accelerator={accelerator}"]))["trainer"][
-            "precision"
-        ]
+        return validate(compose("config", ["experiment=bilm", f"trainer.accelerator={accelerator}"])).to_json()[
+            "trainer"
+        ]["precision"]
 
 
 @pytest.mark.skipif(

@@ -9,10 +9,10 @@ import torch
 from elmo_tasks import progress
 from elmo_tasks.progress import counting, say
 from elmo_tasks.training.module import TaskModule
-from elmo_tasks.training.progress import ShowProgress
+from elmo_tasks.training.progress import Display, Moment, ShowProgress
 
 
-def trainer_at(epoch: int, step: int, *, dev: float | None = None, per_epoch: float = 10, sanity: bool = False) -> Any:
+def trainer_at(epoch: int, step: int, *, dev: float | None = None, per_epoch: float = 10) -> Any:
     metrics = {"train/loss": torch.tensor(1.25)} | ({} if dev is None else {"dev/f1": torch.tensor(dev)})
     return SimpleNamespace(
         current_epoch=epoch,
@@ -20,7 +20,6 @@ def trainer_at(epoch: int, step: int, *, dev: float | None = None, per_epoch: fl
         max_epochs=4,
         num_training_batches=per_epoch,
         callback_metrics=metrics,
-        sanity_checking=sanity,
     )
 
 
@@ -58,13 +57,16 @@ def test_each_dev_score_is_a_line_with_the_best_so_far(capsys, monkeypatch) -> N
 def test_the_time_left_is_that_of_all_updates(monkeypatch, capsys) -> None:
     now = [100.0]
     monkeypatch.setattr("elmo_tasks.training.progress.time.monotonic", lambda: now[0])
-    shown = ShowProgress("lm", max_steps=25, tokens_per_batch=50)
-    shown.on_train_start(trainer_at(0, 5), make_module())
+    shown = Display("lm", tokens_per_batch=50)
+    shown.start(5, 25)
     now[0] = 110.0  # five updates in ten seconds, fifteen are left
-    shown.on_validation_end(trainer_at(0, 10, dev=3.0), make_module(higher_is_better=False))
+    shown.scored(Moment(10, 25, 1, 4, 2.0), "perplexity 3.00", "3.00", 1)
     assert lines(capsys)[0].endswith("25 tokens/s  at most 30 s left")
-    assert ShowProgress("lm")._total(trainer_at(0, 0, per_epoch=math.inf)) is None
+    shown.scored(Moment(0, 25, 0, 4, None), "perplexity 9.00", "9.00", 0)  # of the initial weights
+    assert not lines(capsys)
+    assert ShowProgress("ner")._total(trainer_at(0, 0, per_epoch=math.inf)) is None
     assert ShowProgress("ner")._total(trainer_at(0, 0)) == 40
+    assert ShowProgress("ner", max_steps=25)._total(trainer_at(0, 0)) == 25
 
 
 def test_a_perplexity_is_best_where_it_is_lowest(capsys) -> None:
@@ -98,7 +100,7 @@ def test_in_a_terminal_one_line_is_drawn_and_removed(capsys, monkeypatch) -> Non
     shown.on_train_batch_end(trainer_at(0, 3), module, None, None, 2)
     shown.on_validation_end(trainer_at(0, 10, dev=70.0), module)
     shown.on_train_batch_end(trainer_at(1, 11), module, None, None, 0)
-    shown._live.refresh()
+    shown.display._live.refresh()
     shown.on_train_end(trainer_at(3, 40), module)
     drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert "ner input" in drawn

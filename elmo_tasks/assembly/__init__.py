@@ -10,13 +10,12 @@ from elmo_tasks.assembly.model import (
     read_weights,
 )
 from elmo_tasks.assembly.trainer import (
-    build_lm_module,
     build_logger,
     build_module,
     build_trainer,
     check_machine,
 )
-from elmo_tasks.configuration.instances import make
+from elmo_tasks.config.components import make
 
 __all__ = [
     "build_bilm",
@@ -25,7 +24,6 @@ __all__ = [
     "build_initial_weights",
     "build_language_model",
     "build_lm_data",
-    "build_lm_module",
     "build_logger",
     "build_model",
     "build_module",

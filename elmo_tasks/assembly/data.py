@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from elmo_tasks.configuration.instances import make
-from elmo_tasks.configuration.resolvers import SHARDS
+from elmo_tasks.config.components import make
+from elmo_tasks.config.resolvers import SHARDS
 from elmo_tasks.data.corpus import LmText, TextFiles
 from elmo_tasks.data.hub import Hub
-from elmo_tasks.data.lm import LmData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.data.source import Files
@@ -17,7 +16,8 @@ from elmo_tasks.data.wsd import WsdData
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.places import SAMPLE
-from elmo_tasks.training.initial_weights import InitialWeights
+from elmo_tasks.pretrain.export import InitialWeights
+from elmo_tasks.pretrain.text import LmData
 
 
 def build_data(cfg: dict[str, Any]) -> TaskData:
@@ -50,13 +50,13 @@ def build_lm_data(cfg: dict[str, Any], initial: InitialWeights | None) -> LmData
     if cfg["test"]:
         raise UserError("test=true, but task=lm has no test set: its text has only train and dev (held-out)")
     vocabulary = None if initial is None else initial.vocabulary
-    data: LmData = make(cfg["task"]["data"], text=build_text(cfg), vocabulary=vocabulary)
+    data: LmData = make(cfg["task"]["data"], cfg["packages"], text=build_text(cfg), vocabulary=vocabulary)
     return data
 
 
 def build_sense_data(cfg: dict[str, Any]) -> WsdData:
     """The sense-annotated text of a probe."""
-    data: WsdData = make(cfg["task"]["data"], root=text_root(cfg))
+    data: WsdData = make(cfg["task"]["data"], cfg["packages"], root=text_root(cfg))
     return data
 
 
@@ -80,7 +80,7 @@ def source_arguments(
     root, hub = data_root(cfg), cfg["data"]["name"] == "hub"
     if hub and section["hub"] is None:
         raise UserError(f"task={name} has no data on the hub; use data=local data.root=DIR")
-    reader: Reader[Any] = make(section["reader"])
+    reader: Reader[Any] = make(section["reader"], cfg["packages"])
     files = section["files"]
     return {
         "reader": reader,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.bilm.model import BiLM, bundled_folder
+from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.bilm.options import BiLMOptions, differing
-from elmo_tasks.configuration.instances import make
+from elmo_tasks.config.components import make
 from elmo_tasks.data.corpus import read_sentences
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.encoders.base import Encoder
 from elmo_tasks.errors import UserError
-from elmo_tasks.places import SAMPLE_TEXT
+from elmo_tasks.places import SAMPLE_TEXT, bundled_folder
 from elmo_tasks.processor import device_for
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.store.store import Store
@@ -28,16 +29,18 @@ def build_bilm(cfg: dict[str, Any]) -> Encoder | None:
     Raises:
         UserError: if the files are missing or are not of the size that ``bilm=`` names.
     """
-    return None if cfg["elmo"]["placement"] == "none" else load_encoder(cfg["bilm"], choose_device(cfg))
+    return (
+        None if cfg["elmo"]["placement"] == "none" else load_encoder(cfg["bilm"], choose_device(cfg), cfg["packages"])
+    )
 
 
-def load_encoder(bilm: dict[str, Any], device: str) -> Encoder:
+def load_encoder(bilm: dict[str, Any], device: str, packages: Sequence[str] = ()) -> Encoder:
     """The encoder that the section ``bilm`` of a configuration describes.
 
     Raises:
         UserError: as :func:`build_bilm`.
     """
-    return _other_encoder(bilm, device) if "encoder" in bilm else _language_model(bilm, device)
+    return _other_encoder(bilm, device, packages) if "encoder" in bilm else _language_model(bilm, device)
 
 
 def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
@@ -65,7 +68,7 @@ def _language_model(bilm: dict[str, Any], device: str) -> BiLM:
     return model.to(device)
 
 
-def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
+def _other_encoder(bilm: dict[str, Any], device: str, packages: Sequence[str]) -> Encoder:
     found_and_only = [
         ("state", bilm["state"], "reset"),
         ("precision", bilm["precision"], "float32"),
@@ -76,7 +79,7 @@ def _other_encoder(bilm: dict[str, Any], device: str) -> Encoder:
             raise UserError(f"bilm.{key}={found} needs a biLM; bilm={bilm['name']} supports only {only}")
     if bilm["path"] is None:
         raise UserError(f"bilm={bilm['name']} is not bundled; set bilm.path to its files")
-    encoder: Encoder = make(bilm["encoder"], **{**bilm["options"], "path": bilm["path"]}).to(device)
+    encoder: Encoder = make(bilm["encoder"], packages, **{**bilm["options"], "path": bilm["path"]}).to(device)
     return encoder
 
 

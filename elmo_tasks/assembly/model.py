@@ -10,14 +10,14 @@ from torch import nn
 
 from elmo_tasks.assembly.encoder import bilm_options
 from elmo_tasks.bilm.model import BiLM
-from elmo_tasks.configuration.instances import make
-from elmo_tasks.data.lm import LmData
+from elmo_tasks.config.components import make
 from elmo_tasks.elmo import Elmo
 from elmo_tasks.errors import UserError
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.pretrain.export import InitialWeights, read_initial_weights
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.text import LmData
 from elmo_tasks.tensors import check_weights, read_tensors
-from elmo_tasks.training.initial_weights import InitialWeights, read_initial_weights
 
 
 class HasModelParts(Protocol):
@@ -29,7 +29,7 @@ class HasModelParts(Protocol):
 
 def build_model(cfg: dict[str, Any], data: HasModelParts, elmo: Elmo) -> TaskModel:
     """The task model."""
-    model: TaskModel = make(cfg["task"]["model"], **data.model_parts(), elmo=elmo)
+    model: TaskModel = make(cfg["task"]["model"], cfg["packages"], **data.model_parts(), elmo=elmo)
     return model
 
 
@@ -41,8 +41,8 @@ def build_initial_weights(cfg: dict[str, Any]) -> InitialWeights | None:
 
 def build_language_model(cfg: dict[str, Any], data: LmData, initial: InitialWeights | None) -> LanguageModel:
     """A biLM with its softmax, for training."""
-    bilm = BiLM(bilm_options(cfg["bilm"]))
-    model: LanguageModel = make(cfg["task"]["model"], **data.model_parts(), bilm=bilm)
+    parts = {"vocabulary_size": len(data.vocabulary), "bilm": BiLM(bilm_options(cfg["bilm"]))}
+    model: LanguageModel = make(cfg["task"]["model"], cfg["packages"], **parts)
     if initial is not None:
         initial.put_into(model)
     return model
@@ -56,7 +56,7 @@ def check_optimizer(cfg: dict[str, Any]) -> None:
     """
     node = cfg["task"]["optimizer"]
     try:
-        make(node)([nn.Parameter(torch.zeros(1))])
+        make(node, cfg["packages"])([nn.Parameter(torch.zeros(1))])
     except (TypeError, ValueError, RuntimeError) as error:
         found = ", ".join(f"{key}={value}" for key, value in node.items() if key not in ("_target_", "_partial_"))
         raise UserError(f"task.optimizer must be what {node['_target_']} takes, found {found} ({error})") from error

@@ -11,19 +11,17 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 
-from elmo_tasks.configuration.instances import make
+from elmo_tasks.config.components import make
+from elmo_tasks.config.identity import setting_key
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.models.base import TaskModel
-from elmo_tasks.models.lm import LanguageModel
 from elmo_tasks.processor import device_for, has_gpu, has_instructions
 from elmo_tasks.render.wandb import SETTING
-from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
 from elmo_tasks.training.cluster import make_trainer
 from elmo_tasks.training.curves import Curves
 from elmo_tasks.training.distributed_module import DistributedTaskModule
-from elmo_tasks.training.lm_module import LanguageModelModule
 from elmo_tasks.training.module import TaskModule
 from elmo_tasks.training.processes import device_settings
 from elmo_tasks.training.state_file import TensorsAndJson
@@ -75,21 +73,13 @@ def _check_wandb_login() -> None:
 def build_module(cfg: dict[str, Any], model: TaskModel, *, distributed: bool = False) -> TaskModule:
     """The training loop body of a task model, with its metric and its optimizer, for one process or several."""
     kind = DistributedTaskModule if distributed else TaskModule
-    return kind(model=model, **_module_parts(cfg))
-
-
-def build_lm_module(cfg: dict[str, Any], model: LanguageModel) -> LanguageModelModule:
-    """The training loop body of a biLM."""
-    return LanguageModelModule(model=model, **_module_parts(cfg))
-
-
-def _module_parts(cfg: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "metric": make(cfg["task"]["metric"]),
-        "optimizer": make(cfg["task"]["optimizer"]),
-        "schedule": cfg["task"]["training"]["schedule"],
-        "max_steps": cfg["trainer"]["max_steps"],
-    }
+    return kind(
+        model=model,
+        metric=make(cfg["task"]["metric"], cfg["packages"]),
+        optimizer=make(cfg["task"]["optimizer"], cfg["packages"]),
+        schedule=cfg["task"]["training"]["schedule"],
+        max_steps=cfg["trainer"]["max_steps"],
+    )
 
 
 def build_trainer(
@@ -104,8 +94,7 @@ def build_trainer(
     asked = {**device_settings(cfg), "precision": trainer["precision"]}
     defaults = {
         "max_epochs": budget.max_epochs,
-        "limit_train_batches": budget.steps_per_epoch or 1.0,
-        "reload_dataloaders_every_n_epochs": 0 if budget.steps_per_epoch else 1,
+        "reload_dataloaders_every_n_epochs": 1,
         "limit_val_batches": budget.dev_batches,
         "gradient_clip_val": cfg["task"]["training"]["grad_norm"],
         "logger": logger,

@@ -29,17 +29,11 @@ from elmo_tasks.encoders.base import (
 from elmo_tasks.errors import UserError
 from elmo_tasks.nn.characters import BEGIN_SENTENCE, END_SENTENCE, remark_on_truncated
 from elmo_tasks.nn.packing import Packing
-from elmo_tasks.places import BUNDLED
+from elmo_tasks.places import bundled_folder
 from elmo_tasks.processor import has_instructions
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 _BATCH_POSITIONS = 8192  # tokens of one batch of sentences of similar length
-
-
-def bundled_folder(name: str) -> Path | None:
-    """Where the files of a bundled biLM are; None if there is none of that name."""
-    folder = BUNDLED / "bilm" / name
-    return folder if name == folder.name and folder.is_dir() else None
 
 
 class BiLM(EncoderModule):

@@ -43,10 +43,13 @@ class CarriedStates:
             UserError: for another policy.
         """
         check_policy(policy)
-        if policy == "warm":
-            self._start_from_warm(zeros)
-        elif policy == "carry":
-            self._start_from_carried(zeros)
+        kept = {"reset": None, "warm": self.warm, "carry": self.carried}[policy]
+        for state, before in zip(zeros, kept or (), strict=kept is not None):
+            for part, fixed in zip(state, before, strict=True):
+                n = part.shape[1] if policy == "warm" else min(part.shape[1], fixed.shape[1])
+                part[:, :n] = fixed[:, :1] if policy == "warm" else fixed[:, :n]
+        if policy == "carry" and (kept is None or zeros[0][0].shape[1] > kept[0][0].shape[1]):
+            self.carried = [(h.clone(), c.clone()) for h, c in zeros]
         return zeros
 
     def remember(self, rows: Sequence[int], finals: Sequence[State]) -> None:
@@ -55,17 +58,3 @@ class CarriedStates:
         for carried, final in zip(self.carried, finals, strict=True):
             for kept, part in zip(carried, final, strict=True):
                 kept[:, rows] = part.to(kept.device)
-
-    def _start_from_warm(self, states: list[State]) -> None:
-        assert self.warm is not None  # see BiLM.expect_warm
-        for state, warm in zip(states, self.warm, strict=True):
-            for part, fixed in zip(state, warm, strict=True):
-                part.copy_(fixed[:, :1].expand_as(part))
-
-    def _start_from_carried(self, states: list[State]) -> None:
-        for k, carried in enumerate(self.carried or ()):
-            for part, kept in zip(states[k], carried, strict=True):
-                n = min(part.shape[1], kept.shape[1])
-                part[:, :n] = kept[:, :n]
-        if self.carried is None or states[0][0].shape[1] > self.carried[0][0].shape[1]:
-            self.carried = [(h.clone(), c.clone()) for h, c in states]

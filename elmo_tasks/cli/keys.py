@@ -13,9 +13,9 @@ from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_tasks.configuration.resolvers import register
+from elmo_tasks.config.compose import search_path
+from elmo_tasks.config.resolvers import register
 from elmo_tasks.places import CONF
-from elmo_tasks.tables.settings import search_path
 
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w/@]+):(?: +(?P<value>[^#\s][^#]*?))?(?: +# (?P<comment>.*))?$")
 _DEFAULT = re.compile(r"  - (?P<group>[\w/]+): \w+(?: +# (?P<comment>.*))?$")

@@ -72,8 +72,15 @@ def evaluate(arguments: list[str]) -> None:
     evaluate_file(arguments)
 
 
+def pretrain(arguments: list[str]) -> None:
+    """A biLM's text as a pack; training on it, also without Hydra; perplexities."""
+    from elmo_tasks.pretrain.__main__ import main as train_bilm
+
+    train_bilm(arguments)
+
+
 COMMANDS: dict[str, Command] = {
-    command.__name__: command for command in (run, sweep, table, report, predict, evaluate, store)
+    command.__name__: command for command in (run, sweep, table, report, predict, evaluate, store, pretrain)
 }
 
 

@@ -57,7 +57,7 @@ def _swept(override: Override, config_dir: str | None) -> list[str]:
 
 def _keys(name: str, config_dir: str | None, texts: Sequence[str]) -> list[str]:
     """The keys that a preset sweeps over; none if there is no such preset."""
-    from elmo_tasks.tables.settings import search_path  # what it imports takes time: not for --help
+    from elmo_tasks.config.compose import search_path  # what it imports takes time: not for --help
 
     own = [text for text in texts if text.startswith("hydra.searchpath=")]
     own += [] if config_dir is None else [search_path(Path(config_dir))]

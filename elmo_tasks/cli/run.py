@@ -20,8 +20,9 @@ from elmo_tasks import interrupts
 from elmo_tasks.cli import direction, presets, sweep  # noqa: F401  (a resolver of the configuration)
 from elmo_tasks.cli.keys import describe
 from elmo_tasks.command_line import fail, run_command
-from elmo_tasks.configuration.hydra_errors import hydra_sentence
-from elmo_tasks.configuration.overrides import with_quoted_paths
+from elmo_tasks.config.compose import hydra_sentence, validate
+from elmo_tasks.config.overrides import with_quoted_paths
+from elmo_tasks.config.resolvers import register
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF
 
@@ -87,11 +88,10 @@ def _run_cell(cfg: DictConfig) -> float:
 
 def run_composed(cfg: DictConfig) -> Row | None:
     """Run one composed configuration; its row, or None for a plan."""
-    # torch and Lightning take seconds to import: not for --help
-    from elmo_tasks.configuration.resolvers import register
+    register()  # again in each run: a launcher may have forgotten the resolvers
+    validate(cfg)  # first: PyTorch and Lightning take seconds to import
     from elmo_tasks.runs.run import make_row
 
-    register()  # again in each run: a launcher may have forgotten the resolvers
     return make_row(cfg)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-from random import Random
 from typing import Protocol
 
 from elmo_tasks.data.columns import METADATA
@@ -32,12 +30,12 @@ class LmText(Protocol):
     digest: str
     option: str
 
-    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
-        """Token lists of ``train`` or ``dev``, once; ``rng`` shuffles them."""
+    def shards(self, split: str) -> Iterable[Iterable[list[str]]]:
+        """Token lists of ``train`` or ``dev``, in the parts that are shuffled."""
 
 
 class TextFiles:
-    """Text files with one tokenised sentence a line, plain or compressed, streamed and never held in memory as a whole.
+    """Text files with one tokenised sentence a line, plain or compressed.
 
     Args:
         root: folder of the text.
@@ -55,9 +53,8 @@ class TextFiles:
         refuse_leaks(self.paths)
         self.digest = digest_training(self.paths["train"], self.paths["dev"])
 
-    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
-        paths = self.paths[split]
-        return chain.from_iterable(map(read_sentences, rng.sample(paths, len(paths)) if rng else paths))
+    def shards(self, split: str) -> Iterator[Iterator[list[str]]]:
+        return map(read_sentences, self.paths[split])
 
 
 def find_shards(root: str | Path, pattern: str, option: str) -> list[Path]:
@@ -130,16 +127,6 @@ def portions(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[lis
             portion, size = [], 0
     if portion:
         yield portion
-
-
-def count_words(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], int]:
-    """How often each word occurs, and the number of predictions in a pass: one per token and one per sentence end."""
-    counts: Counter[str] = Counter()
-    n_sentences = 0
-    for sentence in sentences:
-        counts.update(sentence)
-        n_sentences += 1
-    return counts, counts.total() + n_sentences
 
 
 class LmVocabulary:

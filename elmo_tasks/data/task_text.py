@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from random import Random
 from typing import Any
 
 from elmo_tasks.data.reader import Reader
@@ -41,10 +40,9 @@ class TaskText:
         self.reader, self.dev_share, self.fraction, self.seed = reader, dev_share, fraction, seed
         self.source, self.digest = source, source.digest
 
-    def sentences(self, split: str, rng: Random | None = None) -> Iterator[list[str]]:
-        """Token lists in the order of the file, or shuffled by ``rng``."""
-        texts = self._splits[split]
-        return iter(rng.sample(texts, len(texts)) if rng else texts)
+    def shards(self, split: str) -> Iterator[list[list[str]]]:
+        """Each token list by itself, in the order of the file: training shuffles sentences."""
+        return ([text] for text in self._splits[split])
 
     @cached_property
     def _splits(self) -> dict[str, list[list[str]]]:

@@ -204,6 +204,13 @@ def digest_weights(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> s
     return sha.hexdigest()[:16]
 
 
+def remark_on_zeros(lost: Sequence[str], n_words: int, lack: str) -> str:
+    """A remark for the user on words whose vectors are zeros, since they have no ``lack``; empty without such words."""
+    if not lost:
+        return ""
+    return f"words without a {lack}, which are zeros: {len(lost):,} of {n_words:,}, such as {lost[0][:60]!r}"
+
+
 def batches_by_length(lengths: Sequence[int], n_positions: int) -> Iterator[list[int]]:
     """Row numbers in batches of similar length, longest first, each within the budget of padded positions."""
     batch: list[int] = []

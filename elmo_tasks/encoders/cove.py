@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import EncoderModule, as_sentences, batches_by_length, with_gradients_if_tuned
+from elmo_tasks.encoders.base import (
+    EncoderModule,
+    as_sentences,
+    batches_by_length,
+    remark_on_zeros,
+    with_gradients_if_tuned,
+)
 from elmo_tasks.encoders.parameters import find_file, read_parameters
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files
@@ -108,9 +114,7 @@ class CoVe(EncoderModule):
         self._look_up(wanted)
         lost = [word for word in wanted if self._vectors[word] is self._unknown]
         self.words.expect_any_found(len(lost) < len(wanted))
-        if not lost:
-            return ""
-        return f"words without a vector, which are zeros: {len(lost):,} of {len(wanted):,}, such as {lost[0][:60]!r}"
+        return remark_on_zeros(lost, len(wanted), "vector")
 
     @with_gradients_if_tuned
     def layers(self, sentences: Iterable[Iterable[str]]) -> list[Tensor]:

@@ -12,10 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from elmo_tasks.batch import mask_of
-from elmo_tasks.encoders.base import EncoderModule, as_sentences, batches_by_length, with_gradients_if_tuned
+from elmo_tasks.encoders.base import (
+    EncoderModule,
+    as_sentences,
+    batches_by_length,
+    remark_on_zeros,
+    with_gradients_if_tuned,
+)
 from elmo_tasks.encoders.hf_files import is_unused, load_model, load_tokenizer, max_positions, read_config
-from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer
-from elmo_tasks.encoders.windows import best_window, window_starts
+from elmo_tasks.encoders.pieces import Pieces, PieceTokenizer, best_window, window_starts
 from elmo_tasks.errors import UserError
 
 _BATCH_POSITIONS = 8192  # pieces of one batch of windows of similar length
@@ -113,9 +118,7 @@ class HuggingFace(EncoderModule):
         distinct = list(dict.fromkeys(words))
         pieces = self._pieces([[word] for word in distinct])
         lost = [word for word, cut in zip(distinct, pieces, strict=True) if not cut.words]
-        if not lost:
-            return ""
-        return f"words without a piece, which are zeros: {len(lost):,} of {len(distinct):,}, such as {lost[0][:60]!r}"
+        return remark_on_zeros(lost, len(distinct), "piece")
 
     @with_gradients_if_tuned
     def layers(self, sentences: Iterable[Iterable[str]]) -> list[Tensor]:

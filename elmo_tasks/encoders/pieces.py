@@ -1,4 +1,4 @@
-"""The pieces of words, as a Hugging Face tokeniser cuts them."""
+"""The pieces of words, as a Hugging Face tokeniser cuts them, and the windows in which many pieces are read."""
 
 from __future__ import annotations
 
@@ -66,3 +66,23 @@ def _tells_words_by_spaces(tokenizer: Any) -> bool:
         return [k for k, number in zip(cut["input_ids"], cut.word_ids(), strict=True) if number == 1]
 
     return second("the") != expected == second(" the")
+
+
+def window_starts(n_pieces: int, size: int) -> list[int]:
+    """Where windows of ``size`` pieces begin: every half window, and the last one at the end of the text.
+
+    So every piece has, in one of them, a quarter of a window on both sides, or the text ends there. A text that fits
+    is one window.
+    """
+    if n_pieces <= size:
+        return [0]
+    step = max(1, size // 2)
+    return [*range(0, n_pieces - size, step), n_pieces - size]
+
+
+def best_window(first: int, last: int, starts: list[int], size: int) -> int:
+    """The number of the window in which pieces ``first`` to ``last`` have most context on their poorer side.
+
+    Pieces outside of the window count as missing context, so that of a word longer than a window the middle is seen.
+    """
+    return max(range(len(starts)), key=lambda k: min(first - starts[k], starts[k] + size - 1 - last))

@@ -32,13 +32,6 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class Summable(Protocol):
-    """A metric that is computed from sums, which can be added over processes."""
-
-    sums: list[float]
-
-
-@runtime_checkable
 class Exportable(Protocol):
     """A metric whose benchmark has an official scorer."""
 

@@ -16,6 +16,7 @@ from elmo_tasks.files import read_json as read_json_file
 from elmo_tasks.files import write_json, write_text
 from elmo_tasks.predict.readable import readable
 from elmo_tasks.predict.settings import ENCODING, parse_settings
+from elmo_tasks.runs.layout import expect_finished_run
 
 if TYPE_CHECKING:
     from elmo_tasks.predict.predictor import Predictor
@@ -30,6 +31,7 @@ def predict(arguments: list[str]) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--keep-going", action="store_true", help="report bad items and skip them")
     given = parser.parse_intermixed_args(arguments)
+    expect_finished_run(Path(given.run))
     from elmo_tasks.predict.lines import numbered_lines, read_json, read_text  # torch takes seconds: not for --help
 
     n_skipped = 0
@@ -79,6 +81,7 @@ def evaluate(arguments: list[str]) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for scores and official files")
     given = parser.parse_intermixed_args(arguments)
+    expect_finished_run(Path(given.run))
     predictor = _load(given)
     folder = given.out or Path("evaluation") / f"{predictor.run.run_id}-{given.file.name}"
     _refuse_other_scores(folder / "scores.json", given.file)

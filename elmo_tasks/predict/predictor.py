@@ -83,7 +83,9 @@ def load_run(
 def _reader_in_use(run: SavedRun, changes: Mapping[str, Any]) -> Reader[Any]:
     """The run's reader with its settings for use, and with a user's changes to them."""
     fitted = run.fitted.reader
-    reader: Reader[Any] = make({**fitted.after_training(run.config["task"]["reader"]), **changes})
+    reader: Reader[Any] = make(
+        {**fitted.after_training(run.config["task"]["reader"]), **changes}, run.config["packages"]
+    )
     reader.restore(fitted.state())
     return reader
 
@@ -212,7 +214,7 @@ class Predictor:
         n_tokens, number = max((self._n_tokens(item), number) for number, item in enumerate(items, start=1))
         check_length(self.reader, n_tokens, self.batch_tokens, f"{path}: item {number}")
         self._add_words(items)
-        metric: Metric = make(self.run.config["task"]["metric"])
+        metric: Metric = make(self.run.config["task"]["metric"], self.run.config["packages"])
         metric.reset()
         for _, gold, predictions in self._batches(items):
             metric.update(predictions, gold)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from omegaconf import OmegaConf
 
-from elmo_tasks.configuration.check import check_value
+from elmo_tasks.config.components import check_value
 from elmo_tasks.errors import UserError, quoted
 from elmo_tasks.values import Positive, Size
 

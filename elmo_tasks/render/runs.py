@@ -9,10 +9,9 @@ from typing import Any
 from elmo_tasks.render.grid import Grid, html
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.rows.grouping import still_rising
 from elmo_tasks.rows.io import AnyRow, to_json
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import flat
+from elmo_tasks.rows.settings import flat, still_rising
 
 COLUMNS = ("task", "data", "scale", "items", "ELMo", "seed", "dev", "test", "status")
 CHOICES = (*describe.TAGS, "seed", "status")
@@ -50,7 +49,7 @@ def _facts(row: AnyRow) -> dict[str, str]:
     if not isinstance(row, Row):
         return facts | {"items": "", "ELMo": facts["placement"], "dev": "", "test": ""}
     facts |= {"items": describe.items(row), "ELMo": describe.elmo(row)}
-    if row.ensemble is not None:
+    if row.members:
         facts["seed"] = "all"
     if still_rising([row]):
         facts["status"] = "still rising"

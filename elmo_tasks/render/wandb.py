@@ -13,7 +13,7 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.rows.schema import Row
 
 SETTING = "setting"
-"""The key under which a run's logger adds :func:`elmo_tasks.rows.settings.setting_key` to its configuration."""
+"""The key under which a run's logger adds :func:`elmo_tasks.config.identity.setting_key` to its configuration."""
 
 GROUPED_BY = ("data.fraction", "elmo.placement", "elmo.mix", "elmo.lambda", SETTING)
 """What the runs of a dashboard are grouped by: what a reader looks for, and whatever else can change a score."""

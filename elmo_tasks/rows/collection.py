@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from elmo_tasks.config.identity import own_words, setting_key
 from elmo_tasks.errors import UserError
+from elmo_tasks.rows.fields import Split
 from elmo_tasks.rows.io import AnyRow, read_row
 from elmo_tasks.rows.schema import FailedRow, Row
-from elmo_tasks.rows.settings import setting_key
+from elmo_tasks.rows.settings import Setting, moment, newest_of_each_seed
 
 _SHOWN = 5  # files that are named one by one
+
+
+@dataclass(frozen=True)
+class FilesAtHand:
+    """Digests of the files that a run would read; None is not known, or any.
+
+    Args:
+        data: of train and dev.
+        test: of the test data.
+        words: of the user's word vectors.
+        words_path: where these are; None for the package's.
+        bilm: of the weights of the user's biLM.
+    """
+
+    data: str | None = None
+    test: str | None = None
+    words: str | None = None
+    words_path: str | None = None
+    bilm: str | None = None
+
+    def has_words_of(self, row: Row) -> bool:
+        """Whether a row is of the user's file of word vectors, or of a copy of it."""
+        if own_words(row.config, row.kind) == self.words_path:
+            return True
+        return row.data.word_vectors is not None and row.data.word_vectors == self.words
+
+    def fit(self, row: Row, split: Split) -> bool:
+        """Whether a row's score is that of these files; a dev score rests on no test data."""
+        data, test = row.data_digests(split)
+        read = ((self.data, data), (self.test, test), (self.words, row.data.word_vectors))
+        same = all(None in (wanted, found) or wanted == found for wanted, found in read)
+        return same and self.bilm in (None, row.inputs.bilm)
 
 
 @dataclass(frozen=True)
@@ -39,12 +74,72 @@ class Rows:
         return sorted([*self.finished, *self.failed], key=lambda row: row.run_id)
 
     @cached_property
-    def by_setting(self) -> dict[str, list[Row]]:
-        """The finished rows by :func:`elmo_tasks.rows.settings.setting_key`."""
+    def by_name(self) -> dict[str, Row]:
+        """The finished rows by the name of their run."""
+        return {row.run_id: row for row in self.finished}
+
+    @cached_property
+    def by_key(self) -> dict[str, list[Row]]:
+        """The finished rows by :func:`elmo_tasks.config.identity.setting_key`, the newest last."""
         found: dict[str, list[Row]] = defaultdict(list)
-        for row in self.finished:
+        for row in sorted(self.finished, key=moment):
             found[setting_key(row.config, row.kind)].append(row)
         return dict(found)
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """All finished rows by key, input files, metric and (for ensembles) members, in order of task and name."""
+        found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for key, rows in self.by_key.items():
+            for row in rows:
+                members = [member.seed for member in row.members]
+                found[row.kind, key, row.inputs, row.words, row.metric, *members].append(row)
+        made = [newest_of_each_seed(rows, self.by_name) for rows in found.values()]
+        return sorted(made, key=lambda one: (one.first.task, one.first.slug, one.first.run_id))
+
+    def find(
+        self, key: str, split: Split, seeds: Collection[int], files: FilesAtHand, *, ensemble: bool = False
+    ) -> tuple[Setting, bool]:
+        """The rows of a setting that have a score on a split, one for each seed.
+
+        Rows of different data files, word vectors or biLM weights are never averaged, even under the same names. The
+        files at hand decide which rows count. Where they are not known, it is the data with the most seeds, so that a
+        short run on other data hides no finished cell, and the newest vectors and weights.
+
+        Args:
+            key: of the setting.
+            split: the split whose score is wanted.
+            seeds: that are wanted, or the members of an ensemble.
+            files: that a run would read.
+            ensemble: whether one row of an ensemble is wanted.
+
+        Returns:
+            the setting, and whether rows of other files were left out.
+
+        Raises:
+            UserError: if the rows are of different metrics.
+        """
+        candidates = [
+            row
+            for row in self.by_key.get(key, ())
+            if split in row.scores
+            and files.has_words_of(row)
+            and (_has_members(row, seeds) if ensemble else not row.members and row.seed in seeds)
+        ]
+        kept = [row for row in candidates if files.fit(row, split) and self._averages_current(row)]
+        kept = _most_seeds(kept, split)
+        setting = newest_of_each_seed(kept, self.by_name)
+        if len({row.metric.name for row in setting.rows}) > 1:
+            found = ", ".join(f"{row.run_id} ({row.metric.name})" for row in setting.rows)
+            raise UserError(
+                f"rows of one setting must have one metric, found {found}; move those that are wrong elsewhere"
+            )
+        return setting, len(kept) < len(candidates)
+
+    def _averages_current(self, row: Row) -> bool:
+        """Whether no member has been made again, with other weights, since an ensemble was scored."""
+        now = {member.run_id: self.by_name[member.run_id] for member in row.members if member.run_id in self.by_name}
+        return all(now[member.run_id].weights == member.weights for member in row.members if member.run_id in now)
 
     def notes(self) -> list[str]:
         """Notes on where the rows are from, and on what was left out and why."""
@@ -56,6 +151,19 @@ class Rows:
             shown = "; ".join(self.left_out[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
             notes.append(f"left out: {len(self.left_out)} of the files, not included in any score ({shown})")
         return notes
+
+
+def _has_members(row: Row, seeds: Collection[int]) -> bool:
+    return bool(row.members) and [member.seed for member in row.members] == sorted(seeds)
+
+
+def _most_seeds(rows: Sequence[Row], split: Split) -> list[Row]:
+    """The rows of the data with the most seeds (of equally many, the newest), that read what the newest of them did."""
+    by_data: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for row in rows:
+        by_data[row.data_digests(split)].append(row)
+    most = max(by_data.values(), key=lambda same: (len({row.seed for row in same}), moment(same[-1])), default=[])
+    return [row for row in most if row.inputs == most[-1].inputs]
 
 
 def read_rows(folders: Iterable[Path]) -> Rows:
@@ -92,11 +200,6 @@ def read_rows(folders: Iterable[Path]) -> Rows:
         [row for row in ordered if isinstance(row, FailedRow)],
         left_out,
     )
-
-
-def moment(row: AnyRow) -> tuple[datetime, str]:
-    """When a row was written; of two rows of one second the later name counts as newer."""
-    return datetime.fromisoformat(row.created), row.run_id
 
 
 def _rank(row: AnyRow, other: AnyRow) -> tuple[bool, int, tuple[datetime, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elmo_tasks.rows.schema import FailedRow, Row
+from elmo_tasks.rows.schema import FailedRow, LanguageModelRow, Row
 
 TAGS = ("task", "data", "scale", "placement")
 """What a page's filters choose by, beside the seed and the status."""
@@ -24,7 +24,7 @@ def shared_tags(row: Row) -> dict[str, str]:
 
 def items(row: Row) -> str:
     """How many training items: ``1,404 of 14,041``, or the positions of a language model's epoch."""
-    if row.language_model is not None:
+    if isinstance(row, LanguageModelRow):
         return f"{row.language_model.positions.get('train', 0):,} positions"
     train = row.data.items.get("train")
     if train is None:
@@ -57,4 +57,4 @@ def has_own_weights(row: Row) -> bool:
 
 
 def _members(row: Row) -> str:
-    return "" if row.ensemble is None else f", ensemble of {len(row.ensemble.members)}"
+    return f", ensemble of {len(row.members)}" if row.members else ""

@@ -6,11 +6,13 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, Strict
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """The checks of every part of a row: no unknown field, no conversion ("1" is no number), no NaN."""
 
+FROM_LIST = Strict(False)
+"""Of a tuple, which JSON has as a list."""
 
 MAX_NAME = 255
 """The most characters of a name, as of a file's."""

@@ -13,7 +13,15 @@ from pydantic_core import from_json as parse_json
 
 from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import read_bytes, write_json
-from elmo_tasks.rows.schema import SCHEMA, FailedRow, Row
+from elmo_tasks.rows.schema import (
+    SCHEMA,
+    EnsembleRow,
+    FailedRow,
+    LanguageModelRow,
+    Row,
+    SenseProbeRow,
+    SupervisedRow,
+)
 
 MAX_BYTES = 64 * 2**20
 """A larger file is not a row: a curve of 100,000 points takes a fifth of this."""
@@ -22,13 +30,14 @@ MAX_NUMBER = 1e100
 """No number of a row is as large."""
 
 AnyRow = Row | FailedRow
-_ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="status")])
+_Finished = Annotated[SupervisedRow | LanguageModelRow | SenseProbeRow | EnsembleRow, Field(discriminator="kind")]
+_ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[_Finished | FailedRow, Field(discriminator="status")])
 
 
 def to_json(row: AnyRow) -> dict[str, Any]:
     """A row as mappings and lists."""
     content: dict[str, Any] = json.loads(json.dumps(asdict(row), allow_nan=False))
-    return content
+    return content | {"status": content.pop("status")}
 
 
 def from_text(content: bytes | str, name: str) -> AnyRow:
@@ -116,14 +125,21 @@ def prepare_folder(folder: Path) -> None:
 def _sentence(error: ValidationError) -> str:
     """The first problem, with the path of the field."""
     first = error.errors(include_url=False)[0]
-    names = [shortened(str(part), 30) for part in first["loc"] if part not in ("finished", "failed")]
-    where = ".".join(names) or "row"
+    kind, *names = first["loc"][first["loc"][:1] == ("finished",) :] or ("",)  # before them, what chose the type
+    where = ".".join(shortened(str(name), 30) for name in names) or "row"
+    if first["type"].startswith("union_tag"):
+        about = first["ctx"]
+        expected = about.get("expected_tags", "named")
+        found = f", found {quoted(about['tag'])}" if "tag" in about else ""
+        return f"{about['discriminator'].strip(chr(39))} must be {expected}{found}"
     if first["type"] == "missing":
         return f"{where} is missing"
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{where} is not a field of a row"
+    if first["input"] is None or first["type"] == "none_required":
+        return f"{where} must be {'set' if first['input'] is None else 'null'} for kind {kind}"
     reason = shortened(first["msg"].removeprefix("Value error, ").removeprefix("Input should be "), 200)
-    if first["loc"][1:] == ():  # of the whole row: the sentence names the fields itself
+    if not names:  # of the whole row: the sentence names the fields itself
         return reason
     reason = shortened(reason, 120)
     expected = reason if reason.startswith("must") else f"must be {reason}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic.dataclasses import dataclass
 
-from elmo_tasks.rows.fields import STRICT, Count, Digest, FolderName, Name, Scores
+from elmo_tasks.rows.fields import FROM_LIST, STRICT, Count, Digest, FolderName, Name, Scores
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -57,11 +59,7 @@ class MemberRecord:
 class Ensemble:
     """Finished runs that differ in their seed alone."""
 
-    members: tuple[MemberRecord, ...]
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(sorted(member.seed for member in self.members))
+    members: Annotated[tuple[MemberRecord, ...], FROM_LIST]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple
+
 from pydantic.dataclasses import dataclass
 
-from elmo_tasks.rows.fields import STRICT, Count, Digest, Ended, Name, Place, Placement, Scores, Seconds
+from elmo_tasks.rows.fields import FROM_LIST, STRICT, Count, Digest, Ended, Name, Place, Placement, Scores, Seconds
+
+
+class InputDigests(NamedTuple):
+    """Digests of what a run read.
+
+    Attributes:
+        data: files of train and dev.
+        word_vectors: the user's own file; None without one.
+        bilm: its weights (for a language model its initial ones); None without any.
+        warm: the text that warmed the biLM up; None without one.
+    """
+
+    data: str
+    word_vectors: str | None
+    bilm: str | None
+    warm: str | None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -47,7 +65,7 @@ class MetricRecord:
     higher_is_better: bool
     lower: float | None
     upper: float | None
-    reported: tuple[Name, ...]
+    reported: Annotated[tuple[Name, ...], FROM_LIST]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -69,7 +87,7 @@ class BilmRecord:
 class Mix:
     """One place's weights: softmax-normalised ``s``, one for each layer, and the factor ``gamma`` (equation 1)."""
 
-    s: tuple[float, ...]
+    s: Annotated[tuple[float, ...], FROM_LIST]
     gamma: float
 
 
@@ -145,6 +163,6 @@ class TrainingRecord:
     max_steps: Count | None
     ended: Ended
     converged: bool
-    resumed_after: tuple[Count, ...]
-    code: tuple[Code, ...] = ()
-    curve: tuple[CurvePoint, ...]
+    resumed_after: Annotated[tuple[Count, ...], FROM_LIST]
+    code: Annotated[tuple[Code, ...], FROM_LIST] = ()
+    curve: Annotated[tuple[CurvePoint, ...], FROM_LIST]

@@ -1,8 +1,8 @@
 """A row: everything that one run records for tables and figures, as one JSON file.
 
-A :class:`Row` is a finished run, a :class:`FailedRow` one that ended in an error. Both are checked as they are built
-and as they are read (:mod:`elmo_tasks.rows.io`): every field is there, none is unknown, and they do not contradict
-each other.
+A :class:`Row` is a finished run, one of four types by its ``kind``; a :class:`FailedRow` is one that ended in an error.
+All are checked as they are built and as they are read (:mod:`elmo_tasks.rows.io`): every field is there, none is
+unknown, and they do not contradict each other.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import Any, Literal
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from elmo_tasks.config.identity import own_words
 from elmo_tasks.rows.config import check_config
-from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, RelativePath, Scores, Split, Time
-from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, SenseProbe
+from elmo_tasks.rows.fields import STRICT, Count, Digest, Kind, Name, Placement, RelativePath, Scores, Split, Time
+from elmo_tasks.rows.kinds import Ensemble, LanguageModelRecord, MemberRecord, SenseProbe
 from elmo_tasks.rows.parts import (
     BilmRecord,
+    Code,
     CurvePoint,
     Data,
     Durations,
     ElmoRecord,
+    InputDigests,
     LayerCounts,
     MetricRecord,
     TrainingRecord,
@@ -59,13 +62,21 @@ class Header:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Measured:
-    """What a run measured.
+class FailedRow(Header):
+    """A run that ended in an error."""
+
+    status: Literal["failed"] = "failed"
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Row(Header):
+    """What all finished runs have.
 
     ``files`` are predictions in a benchmark's official format, by path below the folder of the rows, with the SHA-256
     of each. ``weights`` is the SHA-256 of the ``model.safetensors`` that was scored; None where nothing was trained,
     and where it was not recorded. ``parameters`` are those that are trained. ``training`` is None where nothing was
-    trained, ``elmo`` for a language model. The last three belong to one kind of run each.
+    trained, ``elmo`` for a language model.
     """
 
     data: Data
@@ -81,23 +92,6 @@ class Measured:
     device: Name
     processes: Count
     threads: Count
-    language_model: LanguageModelRecord | None = None
-    ensemble: Ensemble | None = None
-    sense_probe: SenseProbe | None = None
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class FailedRow(Header):
-    """A run that ended in an error."""
-
-    status: Literal["failed"] = "failed"
-    error: str
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Row(Measured, Header):
-    """A finished run."""
-
     status: Literal["finished"] = "finished"
 
     @property
@@ -115,25 +109,50 @@ class Row(Measured, Header):
         """Whether more training would not have helped; nothing to converge is converged."""
         return self.training is None or self.training.converged
 
-    @model_validator(mode="after")
-    def _agrees_with_its_kind(self) -> Row:
-        sections = {
-            "language_model": self.language_model,
-            "ensemble": self.ensemble,
-            "sense_probe": self.sense_probe,
-        }
-        found = [name for name, section in sections.items() if section is not None]
-        expected = [] if self.kind == "supervised" else [self.kind]
-        if found != expected:
-            raise ValueError(f"kind {self.kind} must have the sections {expected}, found {found}")
-        for name, present, wanted in (
-            ("training", self.training is not None, self.kind in ("supervised", "language_model")),
-            ("elmo", self.elmo is not None, self.kind != "language_model"),
-            ("seed", self.seed is not None, self.kind != "ensemble"),
-        ):
-            if present != wanted:
-                raise ValueError(f"{name} must be {'set' if wanted else 'null'} for kind {self.kind}")
-        return self
+    @property
+    def placement(self) -> Placement:
+        """Where ELMo enters."""
+        return "none" if self.elmo is None else self.elmo.placement
+
+    @property
+    def code(self) -> list[Code]:
+        """The code that it was made with: a run that was resumed may have been trained with several versions."""
+        trained = () if self.training is None else self.training.code
+        return [Code(commit=self.commit, dirty=self.dirty), *trained]
+
+    @property
+    def inputs(self) -> InputDigests:
+        """What the run read: runs of other inputs are never averaged."""
+        bilm, warm = (None, None) if self.bilm is None else (self.bilm.digest, self.bilm.warm)
+        return InputDigests(self.data.digest, self.data.word_vectors, bilm, warm)
+
+    @property
+    def members(self) -> tuple[MemberRecord, ...]:
+        """Of an ensemble, by seed; none of another run."""
+        return ()
+
+    @property
+    def words(self) -> str | None:
+        """The user's word vectors: their digest, or the path where it was not recorded; None without any."""
+        return self.data.word_vectors or own_words(self.config, self.kind)
+
+    def data_digests(self, split: Split) -> tuple[str, str | None]:
+        """Digests of the data on which the score of a split rests: train and dev, and for the test score, test."""
+        return self.data.digest, self.data.test_digest if split == "test" else None
+
+    def score_places(self) -> dict[str, Scores]:
+        """All that must have the scores of the metric, by its place in the row."""
+        places = {f"scores.{split}": scores for split, scores in self.scores.items()}
+        return places | {f"training.curve.{i}.dev": point.dev for i, point in enumerate(self.curve)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unset_sections(cls, content: Any) -> Any:
+        """Version 0.2 wrote the sections of the other kinds too, as null."""
+        if not isinstance(content, dict):
+            return content
+        unset = {name for name in ("language_model", "ensemble", "sense_probe") if content.get(name, 0) is None}
+        return {name: value for name, value in content.items() if name not in unset}
 
     @model_validator(mode="after")
     def _has_the_scores_of_its_metric(self) -> Row:
@@ -142,11 +161,7 @@ class Row(Measured, Header):
             raise ValueError(f"metric.reported must begin with {self.metric.name}")
         if "dev" not in self.scores:
             raise ValueError("scores.dev is missing")
-        places = {f"scores.{split}": scores for split, scores in self.scores.items()}
-        places |= {f"training.curve.{i}.dev": point.dev for i, point in enumerate(self.curve)}
-        if self.language_model is not None and self.language_model.before is not None:
-            places["language_model.before"] = self.language_model.before
-        for place, scores in places.items():
+        for place, scores in self.score_places().items():
             for name in self.metric.reported:
                 value = scores.get(name)
                 if value is None:
@@ -176,7 +191,66 @@ class Row(Measured, Header):
 
     @model_validator(mode="after")
     def _has_the_settings_that_tables_read(self) -> Row:
-        has_elmo = self.elmo is not None and self.elmo.placement != "none"
+        has_elmo = self.placement != "none"
         learned = self.elmo is not None and has_elmo and self.elmo.mix == "scalar"
         check_config(self.config, learned=learned, encoder=has_elmo or self.kind == "language_model")
         return self
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SupervisedRow(Row):
+    """A task's model that was trained."""
+
+    kind: Literal["supervised"] = "supervised"
+    seed: Count
+    training: TrainingRecord
+    elmo: ElmoRecord
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class LanguageModelRow(Row):
+    """A biLM that was trained."""
+
+    kind: Literal["language_model"] = "language_model"
+    seed: Count
+    training: TrainingRecord
+    elmo: None
+    language_model: LanguageModelRecord
+
+    @property
+    def inputs(self) -> InputDigests:
+        """Instead of a biLM that is read, the weights that the training started from."""
+        initial = self.language_model.initial
+        return InputDigests(self.data.digest, None, None if initial is None else initial.digest, None)
+
+    def score_places(self) -> dict[str, Scores]:
+        """Those of the initial weights too."""
+        before = self.language_model.before
+        return super().score_places() | ({} if before is None else {"language_model.before": before})
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SenseProbeRow(Row):
+    """Word senses by their nearest means: nothing was trained."""
+
+    kind: Literal["sense_probe"] = "sense_probe"
+    seed: Count
+    training: None
+    elmo: ElmoRecord
+    sense_probe: SenseProbe
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class EnsembleRow(Row):
+    """Finished runs whose probabilities were averaged."""
+
+    kind: Literal["ensemble"] = "ensemble"
+    seed: None
+    training: None
+    elmo: ElmoRecord
+    ensemble: Ensemble
+
+    @property
+    def members(self) -> tuple[MemberRecord, ...]:
+        """By seed."""
+        return tuple(sorted(self.ensemble.members, key=lambda member: member.seed))

@@ -1,109 +1,140 @@
-"""Which part of a configuration can change a score: the one definition that run ids, tables and reports share.
-
-Runs that agree in all of it (and in the digests of what they read) differ in nothing but the seed, and are averaged;
-runs that differ in any of it never share a line. A key that is not listed here as without effect counts, so that a new
-key keeps runs apart without being named anywhere.
-
-What is said of it in three places differs only in the user's own files. :func:`score_relevant` keeps the places of word
-vectors and of the warm-up text as they were given. :func:`setting_key`, by which rows are averaged, says only whether
-there are such files. The run ID (:func:`elmo_tasks.configuration.identity.identify`) has digests of their contents.
-"""
+"""A setting: the rows that differ in nothing but their seed, and what they say together."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
-from elmo_tasks.rows.fields import Kind
+from elmo_tasks.config.identity import relevant, short_digest
+from elmo_tasks.rows.fields import Place, Placement, Split
+from elmo_tasks.rows.parts import Mix
+from elmo_tasks.rows.schema import FailedRow, Row
 
-SECTIONS: dict[Kind, tuple[str, ...]] = {
-    "supervised": ("task", "data", "scale", "trainer", "elmo", "bilm", "words"),
-    "language_model": ("task", "data", "scale", "trainer", "bilm"),
-    "sense_probe": ("task", "data", "scale", "elmo", "bilm"),
-    "ensemble": ("task", "data", "scale", "trainer", "elmo", "bilm", "words"),
-}
-"""Sections of the configuration that each kind of run reads; an ensemble has those of its members."""
-
-WITHOUT_EFFECT = (
-    "task.files",  # the digest of the data stands for them
-    "task.data.test",  # scores on the test set are recorded with its own digest
-    "task.hub",
-    "task.kind",
-    "task.training.max_epochs",  # defaults of the section trainer
-    "task.training.patience",
-    "task.lm.changes",  # those in force stand in task.lm.source
-    "task.lm.init",  # the digest of the initial weights stands for it
-    "task.lm.train",
-    "task.lm.heldout",
-    "task.lm.source.files",
-    "task.lm.source.hub",
-    "task.elmo",  # defaults of the section elmo
-    "task.words",  # defaults of the section words
-    "words.paper_dim",  # what words.dim is compared with
-    "words.any_dim",
-    "data.root",
-    "trainer.accelerator",
-    "trainer.devices",
-    "trainer.num_nodes",
-    "trainer.progress",
-    "trainer.threads",
-    "bilm.path",  # the digest of the weights stands for it
-    "bilm.store.dir",
-    "bilm.store.limit_gb",
-)
-
-_READERS = (["task", "reader"], ["task", "lm", "source", "reader"])
+SEEDS_THAT_MAY_RISE = 1 / 5
+"""The share of seeds that may not have converged: one of five."""
 
 
-def score_relevant(config: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """The part of a resolved configuration that can change a score, without the seed.
+@dataclass(frozen=True)
+class Setting:
+    """Rows that differ in nothing but their seed.
 
-    For a baseline, no other setting of ELMo counts, and neither does the biLM. A reader's key that is not set (null)
-    counts as one that is not there, so that a new one changes the name of no older run.
+    Args:
+        rows: the newest one of each seed, by seed; there may be none.
+        older: rows that a newer one replaces.
+        trained: the rows whose training the scores rest on: for an ensemble, those of its members that have rows.
     """
-    part = {name: config[name] for name in SECTIONS[kind] if name in config}
-    for place in _READERS:
-        part = _without_unset(part, place)
-    if kind == "language_model":  # it trains a biLM, and does not read one
-        part["bilm"] = {name: config["bilm"][name] for name in ("name", "options")}
-    if isinstance(limit := part.get("trainer", {}).get("limit_val_batches"), int):  # 1 is one batch, 1.0 is all
-        part["trainer"] = {**part["trainer"], "limit_val_batches": f"{limit} batches"}
-    if part.get("elmo", {}).get("placement") == "none":
-        part["elmo"] = {"placement": "none"}
-        part.pop("bilm", None)
-    store = part.get("bilm", {}).get("store", {})
-    if store.get("keep") == "layers" or store.get("dtype") == "float32":  # else a rounded token layer is read
-        part = _without(part, ["bilm", "store", "keep"])
-    for path in WITHOUT_EFFECT:
-        part = _without(part, path.split("."))
-    return part
+
+    rows: tuple[Row, ...]
+    older: tuple[Row, ...] = ()
+    trained: tuple[Row, ...] = ()
+
+    @property
+    def first(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def by_seed(self) -> dict[int, Row]:
+        """The rows by seed; an ensemble is under 0."""
+        return {row.seed or 0: row for row in self.rows}
+
+    @cached_property
+    def keys(self) -> dict[str, Any]:
+        """What of the configuration can change a score, by dotted key."""
+        return flat(relevant(self.first.config, self.first.kind))
+
+    @property
+    def placement(self) -> Placement:
+        """Where ELMo enters."""
+        return self.first.placement
+
+    @property
+    def rising(self) -> bool:
+        """Whether more than one run of five had not converged, so that their mean says too little."""
+        return still_rising(self.trained)
+
+    @property
+    def newest(self) -> datetime:
+        """When the last of the rows was written."""
+        return max(moment(row) for row in self.rows)[0]
+
+    def scores(self, split: Split, name: str = "") -> dict[int, float]:
+        """One score of each seed: the metric's own, or another that is named.
+
+        Empty if a seed has none on this split, or if the test sets differ.
+        """
+        if self.why_unscored(split):
+            return {}
+        scored = {seed: row for seed, row in self.by_seed.items() if split in row.scores}
+        return {seed: row.scores[split][name or row.metric.name] for seed, row in scored.items()}
+
+    def why_unscored(self, split: Split) -> str:
+        """Why scores of some seeds make no mean; empty if they do, or if no seed has a score."""
+        scored = [row for row in self.rows if split in row.scores]
+        if 0 < len(scored) < len(self.rows):
+            return f"{len(scored)} of {len(self.rows)} seeds have a score"
+        if len({row.data_digests(split) for row in scored}) > 1:
+            return "the seeds were scored on different files"
+        return ""
+
+    def mixes(self) -> dict[Place, Mix]:
+        """Means over seeds of what the mix of each place learned; none if :meth:`why_no_mix` says so."""
+        learned = [] if self.why_no_mix() else self._learned()
+        return {
+            place: Mix(
+                s=tuple(statistics.fmean(layer) for layer in zip(*(mixes[place].s for mixes in learned), strict=True)),
+                gamma=statistics.fmean(mixes[place].gamma for mixes in learned),
+            )
+            for place in (learned[0] if learned else ())
+        }
+
+    def why_no_mix(self) -> str:
+        """Why the mixes of the seeds make no mean; empty if they do, or if there are none."""
+        shapes = {tuple((place, len(mix.s)) for place, mix in sorted(mixes.items())) for mixes in self._learned()}
+        return "the seeds' mixes differ in their places or their numbers of layers" if len(shapes) > 1 else ""
+
+    def _learned(self) -> list[dict[Place, Mix]]:
+        return [row.elmo.weights for row in self.rows if row.elmo is not None]
 
 
-def setting_key(config: dict[str, Any], kind: Kind) -> str:
-    """A key that the runs of one setting share, whatever files they read.
+def newest_of_each_seed(rows: Sequence[Row], all_rows: Mapping[str, Row]) -> Setting:
+    """A setting of some rows, oldest first, that differ in their seed alone.
 
-    Runs with the user's own weights (``bilm.path``) and with bundled weights of the same name have different keys, and
-    so have runs with the user's own word vectors or warm-up text and with the package's, and biLMs that started from
-    other weights.
+    Args:
+        rows: of the setting; of two rows of one seed the newer counts.
+        all_rows: by name, where an ensemble's members are looked for.
     """
-    part = _without(score_relevant(config, kind), ["task", "data", "seed"])  # it is that of the run
-    if own_words(config, kind) is not None:
-        part["words"] = {**part["words"], "path": "own"}
-    if part.get("bilm", {}).get("warm_text") is not None:
-        part["bilm"] = {**part["bilm"], "warm_text": "own"}
-    if kind == "language_model" and (start := config.get("task", {}).get("lm", {}).get("init")) is not None:
-        part["start"] = "own" if "/" in start else start
-    reads_bilm = kind != "language_model" and config.get("elmo", {}).get("placement") != "none"
-    has_own_weights = config.get("bilm", {}).get("path") is not None
-    return short_digest([part, reads_bilm and has_own_weights])
+    newest = {row.seed: row for row in rows}
+    kept = tuple(sorted(newest.values(), key=lambda row: row.seed or 0))
+    members = {member.run_id for row in kept for member in row.members}
+    trained = tuple(all_rows[name] for name in sorted(members) if name in all_rows)
+    return Setting(kept, tuple(row for row in rows if newest[row.seed] is not row), trained if members else kept)
 
 
-def own_words(config: dict[str, Any], kind: Kind) -> str | None:
-    """The user's file of word vectors that a run reads; None if it reads none."""
-    path: str | None = config.get("words", {}).get("path") if "words" in SECTIONS[kind] else None
-    return path
+def moment(row: Row | FailedRow) -> tuple[datetime, str]:
+    """When a row was written; of two rows of one second the later name counts as newer."""
+    return datetime.fromisoformat(row.created), row.run_id
+
+
+def still_rising(rows: Iterable[Row]) -> bool:
+    """Whether more than one run of five had not converged.
+
+    A language model is trained for the epochs that were asked for, whether or not it converges.
+    """
+    converged = [row.converged for row in rows if row.kind != "language_model"]
+    return converged.count(False) > SEEDS_THAT_MAY_RISE * len(converged)
+
+
+def mean_text(values: Iterable[float], digits: int = 2) -> str:
+    """``66.64 ± 0.91``, or ``-`` without any value."""
+    values = list(values)
+    if not values:
+        return "-"
+    deviation = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.{digits}f}{deviation}"
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -113,36 +144,6 @@ def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         name = f"{prefix}{key}"
         found |= flat(value, f"{name}.") if isinstance(value, dict) and value else {name: value}
     return found
-
-
-def short_digest(content: Any) -> str:
-    """Eight hexadecimal digits of anything JSON holds; 1 and 1.0 are the same number."""
-    return hashlib.sha256(json.dumps(_floats(content), sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _without(part: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    """A copy without the key at ``path``, if it is there."""
-    key, *rest = path
-    if key not in part or (rest and not isinstance(part[key], dict)):
-        return part
-    others = {name: value for name, value in part.items() if name != key}
-    return others | {key: _without(part[key], rest)} if rest else others
-
-
-def _without_unset(part: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    """A copy without the keys of the section at ``path`` whose value is None, if the section is there."""
-    if not path:
-        return {name: value for name, value in part.items() if value is not None}
-    key, *rest = path
-    return part | {key: _without_unset(part[key], rest)} if isinstance(part.get(key), dict) else part
-
-
-def _floats(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _floats(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_floats(v) for v in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.utils import get_class
 from torch import Tensor
 
 from elmo_tasks.assembly import (
@@ -26,7 +25,8 @@ from elmo_tasks.assembly import (
     make,
     read_weights,
 )
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.config.components import find_class
+from elmo_tasks.config.identity import RunDigests, run_id, short_digest, slug
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.encoders.base import Encoder
@@ -38,10 +38,10 @@ from elmo_tasks.models.base import Probabilistic, TaskModel
 from elmo_tasks.rows import kinds
 from elmo_tasks.rows.fields import Kind
 from elmo_tasks.rows.io import finished_row
-from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.rows.settings import short_digest
-from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder
+from elmo_tasks.rows.schema import EnsembleRow, Header, Row
+from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.layout import FITTED, WEIGHTS
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
@@ -68,27 +68,28 @@ class EnsembleRun:
         self.cfg = cfg
         self.encoder = build_bilm(cfg)
         data = build_data(cfg)
-        self.inputs = RunInputs(data.digest, data.test_digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
+        self.inputs = RunDigests(data.digest, data.test_digest, describe_bilm(cfg, self.encoder), words_digest(cfg))
         self.configs = [{**cfg, "seed": seed, "ensemble": None} for seed in sorted(cfg["ensemble"])]
-        self.folders = [member_folder(member, identify(member, self.inputs)) for member in self.configs]
+        self.folders = [member_folder(member, run_id(member, "supervised", self.inputs)) for member in self.configs]
         self.rows = [finished_member(member, folder) for member, folder in zip(self.configs, self.folders, strict=True)]
         members = [[row.run_id, row.weights] for row in self.rows]
-        self.slug = slug(cfg)
+        self.slug = slug(cfg, self.kind)
         self.run_id = f"{cfg['task']['name']}-{self.slug}-e{len(members)}-{short_digest({'members': members})}"
 
-    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+    def measure(self, folder: RunFolder, header: Header, finished: Row | None) -> Row:
         """Score the mean of the members on dev (and test)."""
         splits, watch = SPLITS[1:] if self.cfg["test"] else SPLITS[1:2], Stopwatch()
         for each, row in zip(self.folders, self.rows, strict=True):
             each.check_weights(row)
         with watch("layers"):
             members, filled = load_members(self.configs, [each.final for each in self.folders], self.encoder, splits)
-        metric: Metric = make(self.cfg["task"]["metric"])
+        metric: Metric = make(self.cfg["task"]["metric"], self.cfg["packages"])
         with watch("score"):
             scores, files = score_splits(
                 splits, metric, folder, finished is not None, lambda split: score_mean(members, metric, split)
             )
-        return Measured(
+        return EnsembleRow(
+            **vars(header),
             **describe_work(self.cfg, metric, watch),
             data=replace(self.rows[0].data, test_digest=self.inputs.test if self.cfg["test"] else None),
             scores=scores,
@@ -104,7 +105,8 @@ class EnsembleRun:
 def is_probabilistic(cfg: dict[str, Any]) -> bool:
     """Whether the task's model can be a member of an ensemble."""
     model = cfg["task"].get("model")
-    return model is not None and issubclass(get_class(model["_target_"]), Probabilistic)
+    found = None if model is None else find_class("task.model._target_", model["_target_"], cfg["packages"])
+    return isinstance(found, type) and issubclass(found, Probabilistic)
 
 
 def member_folder(cfg: dict[str, Any], run_id: str) -> RunFolder:

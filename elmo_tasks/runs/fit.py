@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
@@ -17,7 +17,8 @@ from elmo_tasks.rows.fields import Ended
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.parts import TrainingRecord
 from elmo_tasks.rows.provenance import current_code
-from elmo_tasks.runs.folder import WEIGHTS, RunFolder
+from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.layout import WEIGHTS
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.callbacks import AverageWeights, BestCheckpoint, Patience, ScoreDev, curve_point
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
@@ -132,7 +133,14 @@ def _training(
     )
 
 
-def log_best(logger: Logger | bool, best: BestCheckpoint) -> None:
+class HasCurve(Protocol):
+    """A training whose scores are known."""
+
+    curve: list[dict[str, Any]]
+    best_step: int
+
+
+def log_best(logger: Logger | bool, best: HasCurve) -> None:
     """Log the best dev scores, beside the curves."""
     if isinstance(logger, Logger):
         point = next(point for point in best.curve if point["step"] == best.best_step)

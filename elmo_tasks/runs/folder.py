@@ -32,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from elmo_tasks.configuration.identity import RunInputs
+from elmo_tasks.config.identity import RunDigests
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import (
@@ -46,14 +46,9 @@ from elmo_tasks.files import (
 )
 from elmo_tasks.rows.io import read_row, write_row
 from elmo_tasks.rows.schema import Row
+from elmo_tasks.runs.layout import CONFIG, FITTED, PARTIAL, PREDICTIONS, RUN, WANDB, WEIGHTS
 from elmo_tasks.training.budget import epochs_stand_alone
 from elmo_tasks.training.checkpoint import STATE
-
-WEIGHTS, CONFIG, RUN, FITTED = "model.safetensors", "config.json", "run.json", "fitted.json"
-BILM = "bilm"
-"""The folder of a trained biLM, in that of its run."""
-PREDICTIONS = "predictions"
-WANDB = "wandb"
 
 
 class RunFolder:
@@ -68,7 +63,7 @@ class RunFolder:
     def __init__(self, outputs: Path, rows: Path, run_id: str) -> None:
         self.run_id, self.rows = run_id, rows
         self.final = outputs / "runs" / run_id
-        self.partial = outputs / "runs" / f"{run_id}.partial"
+        self.partial = outputs / "runs" / f"{run_id}{PARTIAL}"
         self.lock = outputs / "runs" / f"{run_id}.lock"
         self.row = rows / f"{run_id}.json"
         self._replaced = outputs / "runs" / f"{run_id}.replaced"
@@ -223,7 +218,7 @@ def ended_by_epochs(row: Row) -> bool:
     return row.kind == "supervised" and ended == "max_epochs" and epochs_stand_alone(row.config)
 
 
-def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunInputs, fitted: FittedData) -> None:
+def write_model(folder: Path, run_id: str, cfg: dict[str, Any], inputs: RunDigests, fitted: FittedData) -> None:
     """Write what a prediction needs beside the weights; :func:`elmo_tasks.runs.saved.read_model` reads it."""
     remedy = "set paths.outputs to another folder"
     weights = sha256(folder / WEIGHTS)

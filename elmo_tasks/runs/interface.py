@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-from elmo_tasks.configuration.identity import RunInputs
+from elmo_tasks.config.identity import RunDigests
 from elmo_tasks.planning.plan import DoneSoFar, Plan
 from elmo_tasks.rows.fields import Kind
-from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.rows.schema import Header, Row
 from elmo_tasks.runs.folder import RunFolder
 
 
@@ -25,21 +25,22 @@ class Run(Protocol):
     """
 
     kind: Kind
-    inputs: RunInputs
+    inputs: RunDigests
     run_id: str
     slug: str
     seed: int | None
     rank: int
 
-    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+    def measure(self, folder: RunFolder, header: Header, finished: Row | None) -> Row:
         """Do the work.
 
         Args:
             folder: where files go: to its partial folder.
+            header: what is known before.
             finished: the row of this run if only the scores of the test set are missing; its weights exist.
 
         Returns:
-            what was measured. A :class:`Row` is ``finished`` with scores added to it; else all was measured again.
+            the row: ``finished`` with scores added to it, or ``header`` with all that was measured.
 
         Raises:
             UserError: for bad input.

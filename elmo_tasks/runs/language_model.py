@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from typing import Any
 
-import pytorch_lightning as pl
+import torch
+from torch import nn
 
+from elmo_tasks import interrupts
 from elmo_tasks.assembly import (
     build_initial_weights,
     build_language_model,
     build_lm_data,
-    build_lm_module,
+    build_logger,
     check_optimizer,
+    make,
 )
 from elmo_tasks.assembly.encoder import bilm_options
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
-from elmo_tasks.configuration.resolvers import SHARDS
-from elmo_tasks.data.windows import PADDED_CHARACTERS
+from elmo_tasks.config.identity import RunDigests, run_id, slug
+from elmo_tasks.config.resolvers import SHARDS
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.nn.characters import MAX_CHARACTERS
+from elmo_tasks.pretrain.export import write_bilm, write_vocabulary
+from elmo_tasks.pretrain.heldout import score_heldout
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.settings import Settings
+from elmo_tasks.pretrain.team import Team
+from elmo_tasks.pretrain.train import STATE, Progress, Training
 from elmo_tasks.progress import say
 from elmo_tasks.rows import kinds, parts
-from elmo_tasks.rows.fields import Kind, Split
-from elmo_tasks.rows.schema import Measured, Row
-from elmo_tasks.runs.fit import Fit, fit, required_epochs
-from elmo_tasks.runs.folder import BILM, WEIGHTS, RunFolder
+from elmo_tasks.rows.convergence import has_converged
+from elmo_tasks.rows.fields import Ended, Kind, Split
+from elmo_tasks.rows.io import finished_row
+from elmo_tasks.rows.provenance import current_code
+from elmo_tasks.rows.schema import Header, LanguageModelRow, Row
+from elmo_tasks.runs.fit import SAVED_EVERY, Fit, close, log_best, required_epochs
+from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.layout import BILM, WEIGHTS
+from elmo_tasks.runs.lm_watch import ShowAndLog
 from elmo_tasks.runs.scoring import Stopwatch, describe_layers, describe_work
 from elmo_tasks.store.store import Filled
-from elmo_tasks.training.budget import Budget
-from elmo_tasks.training.initial_weights import write_bilm, write_vocabulary
-from elmo_tasks.training.lm_module import LanguageModelModule, SoftmaxFirst, TrimHeap
-from elmo_tasks.training.memory import HeapTrimmer, limit_primitive_caches
-from elmo_tasks.training.module import score
-from elmo_tasks.training.processes import share_batch
-from elmo_tasks.training.progress import ShowProgress
+from elmo_tasks.tensors import read_tensors
+from elmo_tasks.training.memory import limit_primitive_caches
+from elmo_tasks.training.processes import share_batch, start_processes
+from elmo_tasks.training.progress import Display
 from elmo_tasks.values import is_all
 
 
@@ -45,7 +57,6 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
         UserError: naming the first one.
     """
     options = bilm_options(cfg["bilm"])  # first: it may be no biLM at all
-    widest = max(width for width, _ in options.filters)
     path, fraction, limit = cfg["bilm"]["path"], cfg["data"]["fraction"], cfg["trainer"]["limit_val_batches"]
     if (found := cfg["elmo"]["placement"]) != "none":
         raise UserError(f"elmo.placement must be none with task=lm, which has no place for ELMo, found {found}")
@@ -61,11 +72,49 @@ def refuse_other_tasks_settings(cfg: dict[str, Any]) -> None:
             f"bilm.options.char_cnn.max_characters_per_token={options.max_characters}: training reads words of "
             f"{MAX_CHARACTERS}; a biLM that reads others can be used, but not be trained further"
         )
-    if widest > PADDED_CHARACTERS:
+
+
+def read_settings(cfg: dict[str, Any], softmax_epochs: int) -> Settings:
+    """How a checked configuration says that a biLM is trained.
+
+    Args:
+        cfg: the configuration.
+        softmax_epochs: epochs that train a new softmax alone.
+    """
+    training, trainer = cfg["task"]["training"], cfg["trainer"]
+    return Settings(
+        seed=cfg["seed"],
+        epochs=required_epochs(cfg),
+        max_steps=None if trainer["max_steps"] < 0 else trainer["max_steps"],
+        softmax_epochs=softmax_epochs,
+        patience=trainer["patience"],
+        schedule=training["schedule"],
+        grad_norm=training["grad_norm"],
+        average=training["average"],
+        bfloat16=trainer["precision"] == "bf16-mixed",
+        score_every=trainer["val_check_interval"],
+        heldout_windows=None if is_all(trainer["limit_val_batches"]) else trainer["limit_val_batches"],
+        score_first=cfg["task"]["lm"]["init"] is not None,
+        keep_best=True,
+        save_every=SAVED_EVERY,
+    )
+
+
+def refuse_closures(cfg: dict[str, Any]) -> None:
+    """Check that the optimizer needs one gradient for an update, since the biLM's state goes on with each.
+
+    Raises:
+        UserError: naming it if not.
+    """
+    weight, node = nn.Parameter(torch.zeros(1)), cfg["task"]["optimizer"]
+    weight.grad = torch.zeros(1)
+    try:
+        make(node, cfg["packages"])([weight]).step()
+    except TypeError as error:
+        reason = "takes several gradients of one window for an update, which training a biLM does not have"
         raise UserError(
-            f"bilm.options.char_cnn.filters: a filter of {widest} characters; training pads words for filters of at "
-            f"most {PADDED_CHARACTERS}"
-        )
+            f"task.optimizer: {node['_target_']} {reason}; choose another, such as torch.optim.Adam"
+        ) from error
 
 
 class LanguageModelRun:
@@ -75,64 +124,141 @@ class LanguageModelRun:
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         check_optimizer(cfg)
+        refuse_closures(cfg)
         refuse_other_tasks_settings(cfg)
         self.processes = share_batch(cfg, cfg["task"]["data"]["batch_size"])
         self.cfg, self.seed, self.rank = cfg, cfg["seed"], self.processes.rank
-        self.n_epochs = required_epochs(cfg)
         self.initial = build_initial_weights(cfg)
+        self.settings = read_settings(cfg, self._softmax_epochs)
         self.data = build_lm_data(cfg, self.initial)
-        self.inputs = RunInputs(self.data.digest, initial=self._describe_initial())
-        self.run_id = identify(cfg, self.inputs)
-        self.slug = slug(cfg)
+        self.inputs = RunDigests(self.data.digest, initial=None if self.initial is None else self.initial.digest)
+        self.run_id = run_id(cfg, self.kind, self.inputs)
+        self.slug = slug(cfg, self.kind)
 
-    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+    def measure(self, folder: RunFolder, header: Header, finished: Row | None) -> Row:
         """Read, train, choose by the held-out text, score, write the biLM."""
         watch = Stopwatch()
         limit_primitive_caches()
-        pl.seed_everything(self.seed, workers=True, verbose=False)
+        torch.manual_seed(self.seed)
         with watch("layers"):
             self.data.read()
-        if self.rank == 0 and self.initial is not None and self.initial.grown:
-            say(f"task.lm.init={self.cfg['task']['lm']['init']}: grown {self.initial.grown}")
+        if self.rank == 0:
+            self._remark()
         model = build_language_model(self.cfg, self.data, self.initial)
-        module = build_lm_module(self.cfg, model)
         bilm = folder.partial / BILM
         if self.rank == 0:  # before training, so that another run can start from the weights if this one is killed
             write_vocabulary(self.data.vocabulary, bilm)
-        done = self._train(module, folder)
+        training, done = self._train(model, folder)
         with watch("score"):
-            heldout = HeapTrimmer().between(self.data.batches("dev"))
-            scores: dict[Split, dict[str, float]] = {"dev": score(model, module.metric, heldout)}
+            metric = score_heldout(model, training.words, self.data.target_ids, self.data.heldout())
+            scores: dict[Split, dict[str, float]] = {"dev": metric.compute()}
             digest = write_bilm(model, bilm)
-        return Measured(
-            **describe_work(self.cfg, module.metric, watch, done),
+        return LanguageModelRow(
+            **vars(header),
+            **describe_work(self.cfg, metric, watch, done),
             data=self._describe_data(),
             scores=scores,
             files={},
             weights=sha256(folder.partial / WEIGHTS),
-            parameters=model.n_trained,
+            parameters=sum(p.numel() for p in model.parameters()),
             elmo=None,
             layers=describe_layers(Filled()),
             language_model=self._about(done, kinds.Exported(folder=str(folder.final / BILM), digest=digest)),
         )
 
-    def _train(self, module: LanguageModelModule, folder: RunFolder) -> Fit:
-        trainer, n_softmax = self.cfg["trainer"], self._softmax_epochs
-        budget = Budget(
-            max_epochs=n_softmax + self.n_epochs,
-            max_steps=trainer["max_steps"] if trainer["max_steps"] >= 0 else None,
-            steps_per_epoch=self.data.steps_per_epoch,
-            dev_batches=trainer["limit_val_batches"],
+    def _remark(self) -> None:
+        if self.data.truncated:
+            say(f"text: {self.data.truncated}")
+        if self.initial is not None and self.initial.grown:
+            say(f"task.lm.init={self.cfg['task']['lm']['init']}: grown {self.initial.grown}")
+
+    def _train(self, model: LanguageModel, folder: RunFolder) -> tuple[Training, Fit]:
+        """Train, resuming from a saved state; then load the best weights. Of several processes, only the first returns.
+
+        Raises:
+            UserError: if training diverges, the saved state cannot be used, or the machine cannot train as asked.
+        """
+        if self.cfg["force"] and finished_row(folder.row) is None:  # else a run that is made again is resumed
+            (folder.partial / STATE).unlink(missing_ok=True)
+        fabric = start_processes(self.cfg)
+        team = Team(fabric.world_size, fabric.global_rank)
+        logger = build_logger(self.cfg, folder.partial, folder.run_id) if team.rank == 0 else False
+        try:
+            training = Training(
+                model,
+                self.data,
+                self.settings,
+                make(self.cfg["task"]["optimizer"], self.cfg["packages"]),
+                folder.partial,
+                ShowAndLog(self._display(team), logger, self._max_epochs, self._max_updates),
+                device=fabric.device,
+                team=team,
+                code=asdict(current_code()),
+            )
+            self._resume(training)
+            training.run()
+            updates = training.progress.updates
+            if training.stopped:
+                interrupts.end(f"training is saved after {updates:,} updates", silently=team.rank != 0)
+            if team.rank != 0:
+                sys.exit()  # the first process does all that is left
+            model.load_state_dict(read_tensors(folder.partial / WEIGHTS))
+            log_best(logger, training.progress)
+        finally:
+            close(logger)
+        fit = Fit(self._describe_training(training.progress), training.progress.seconds, str(fabric.device), team.n)
+        return training, fit
+
+    def _display(self, team: Team) -> Display:
+        shown = self.cfg["trainer"]["progress"] and team.rank == 0
+        title = f"lm {self.cfg['bilm']['name']}" if shown else ""
+        return Display(title, tokens_per_batch=self.data.batch_size * self.data.window)
+
+    def _resume(self, training: Training) -> None:
+        """Go on from the saved state, if there is one and, with ``force=true``, if it can be used."""
+        if not training.path.exists():
+            return
+        try:
+            training.resume()
+        except UserError:
+            if not self.cfg["force"]:
+                raise
+            training.path.unlink(missing_ok=True)
+
+    @property
+    def _max_epochs(self) -> int:
+        return self._softmax_epochs + required_epochs(self.cfg)
+
+    @property
+    def _max_updates(self) -> int:
+        by_epochs = self._max_epochs * self.data.updates_per_epoch
+        return by_epochs if self.settings.max_steps is None else min(by_epochs, self.settings.max_steps)
+
+    def _ended(self, progress: Progress) -> Ended:
+        if progress.patience_over:
+            return "patience"
+        max_steps = self.settings.max_steps
+        return "max_epochs" if max_steps is None or progress.updates < max_steps else "max_steps"
+
+    def _describe_training(self, progress: Progress) -> parts.TrainingRecord:
+        max_steps, ended = self.settings.max_steps, self._ended(progress)
+        return parts.TrainingRecord(
+            epochs=progress.curve[-1]["epoch"],
+            best_epoch=progress.best_epoch,
+            max_epochs=self._max_epochs,
+            max_steps=max_steps,
+            ended=ended,
+            converged=has_converged(
+                ended,
+                best_epoch=progress.best_epoch,
+                best_step=progress.best_step,
+                max_epochs=self._max_epochs,
+                max_steps=max_steps,
+            ),
+            resumed_after=tuple(progress.resumed_after),
+            code=tuple(parts.Code(**code) for code in progress.code),
+            curve=tuple(parts.CurvePoint(**point, elmo={}) for point in progress.curve),
         )
-        n_tokens = self.data.batch_size * self.data.window
-        title = f"lm {self.cfg['bilm']['name']}"
-        shown = ShowProgress(title, max_steps=trainer["max_steps"], tokens_per_batch=n_tokens)
-        progress = [shown] if trainer["progress"] else []
-        softmax = [SoftmaxFirst(n_softmax)] if n_softmax else []
-        options: dict[str, Any] = {"num_sanity_val_steps": 0 if self.initial is None else -1}  # scores initial weights
-        if n_softmax and self.processes.n > 1:
-            options["strategy"] = "ddp_find_unused_parameters_true"
-        return fit(self.cfg, module, self.data, folder, budget, [*progress, *softmax, TrimHeap()], **options)
 
     @property
     def _softmax_epochs(self) -> int:
@@ -172,7 +298,7 @@ class LanguageModelRun:
             positions={"train": self.data.n_positions, "dev": self.data.n_heldout},
             vocabulary=len(self.data.vocabulary),
             unknown=round(self.data.unknown, 4),
-            initial=self.inputs.initial,
+            initial=self._describe_initial(),
             before=self._before(done),
             exported=exported,
         )

@@ -22,7 +22,8 @@ from elmo_tasks.lock import owned
 from elmo_tasks.rows.convergence import has_converged
 from elmo_tasks.rows.io import finished_row
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.runs.folder import CONFIG, PREDICTIONS, RUN, WANDB, RunFolder
+from elmo_tasks.runs.folder import RunFolder
+from elmo_tasks.runs.layout import CONFIG, PREDICTIONS, RUN, WANDB
 from elmo_tasks.training.checkpoint import STATE
 
 NOT_COPIED = (WANDB, ".*.tmp")

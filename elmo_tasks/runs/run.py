@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import nan
 from pathlib import Path
@@ -16,14 +16,13 @@ import torch
 from omegaconf import DictConfig
 
 from elmo_tasks.assembly import check_machine
-from elmo_tasks.configuration.instances import check_nodes
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError, out_of_memory
 from elmo_tasks.lock import owned
 from elmo_tasks.processor import use_exact_products
 from elmo_tasks.rows.io import finished_row, prepare_folder, write_row
 from elmo_tasks.rows.provenance import provenance
-from elmo_tasks.rows.schema import FailedRow, Measured, Row
+from elmo_tasks.rows.schema import FailedRow, Header, Row
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.interface import Run, build_run, is_complete
 from elmo_tasks.runs.larger_budget import Extendable, use_smaller_budget
@@ -57,8 +56,9 @@ def make_row(config: DictConfig) -> Row | None:
     Raises:
         UserError: for errors that the user can fix.
     """
-    cfg = validate(config)
-    check_nodes(cfg, cfg["packages"])
+    checked = validate(config)
+    checked.check_components()
+    cfg = checked.to_json()
     if not cfg["plan"]:  # which is made where the run is submitted
         check_start(cfg["trainer"]["devices"], cfg["trainer"]["num_nodes"])
     prepare_process(cfg)
@@ -126,7 +126,7 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
     check_machine(cfg)
     header = build_header(cfg, this_run)
     try:
-        measured = this_run.measure(folder, None if cfg["force"] else finished)
+        row = this_run.measure(folder, header, None if cfg["force"] else finished)
     except UserError as error:  # bad input is not a result
         raise error if this_run.rank == 0 else UserError(f"process {this_run.rank}: {error}") from None
     except OSError as error:
@@ -139,24 +139,22 @@ def measure(cfg: dict[str, Any], this_run: Run, folder: RunFolder, finished: Row
             raise sentence from error
         if this_run.rank == 0 and finished is None:
             message = "".join(traceback.format_exception_only(error)).strip()
-            write_row(folder.row, FailedRow(**header, error=message))
+            write_row(folder.row, FailedRow(**vars(header), error=message))
         raise
-    if isinstance(measured, Row):  # scores were added to it: its code and settings are still those of the training
-        return replace(measured, created=header["created"])
-    return Row(**header, **{field.name: getattr(measured, field.name) for field in fields(Measured)})
+    return replace(row, created=header.created)  # where scores were added, code and settings are those of the training
 
 
-def build_header(cfg: dict[str, Any], this_run: Run) -> dict[str, Any]:
+def build_header(cfg: dict[str, Any], this_run: Run) -> Header:
     """The part of a row that is known before there is a result."""
-    return {
-        "run_id": this_run.run_id,
-        "kind": this_run.kind,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "task": cfg["task"]["name"],
-        "slug": this_run.slug,
-        "seed": this_run.seed,
-        "scale": cfg["scale"]["name"],
-        "bilm": this_run.inputs.bilm,
+    return Header(
+        run_id=this_run.run_id,
+        kind=this_run.kind,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        task=cfg["task"]["name"],
+        slug=this_run.slug,
+        seed=this_run.seed,
+        scale=cfg["scale"]["name"],
+        bilm=this_run.inputs.bilm,
         **provenance(),
-        "config": cfg,
-    }
+        config=cfg,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from elmo_tasks.assembly import build_bilm, build_elmo, build_model, choose_device, make, read_weights
-from elmo_tasks.configuration.sections import WordsSection
-from elmo_tasks.configuration.validate import check_stored
+from elmo_tasks.config.compose import load
+from elmo_tasks.config.schema import WordsConfig
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.reader import Reader
 from elmo_tasks.encoders.base import Encoder
@@ -22,8 +22,8 @@ from elmo_tasks.errors import UserError, quoted, shortened
 from elmo_tasks.files import check_object, read_json, read_object, sha256
 from elmo_tasks.models.base import TaskModel
 from elmo_tasks.nn.words import WordVectors
-from elmo_tasks.runs.folder import BILM, CONFIG, FITTED, RUN, WEIGHTS
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.layout import CONFIG, FITTED, RUN, WEIGHTS, expect_finished_run
 from elmo_tasks.tensors import check_shapes
 
 _MAX_FITTED_BYTES = 1_000_000_000  # the vocabulary has no limit, and the file is the run's own
@@ -101,14 +101,7 @@ def read_model(folder: Path, moved: Moved = NOT_MOVED, packages: Sequence[str] =
     Raises:
         UserError: if files are missing, damaged or of another run, or if the biLM is another one.
     """
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; expected that of a finished run, outputs/runs/ID")
-    if (folder / BILM).is_dir():
-        raise UserError(
-            f"{folder}: this run trained a biLM and has no task model; use it with bilm.path={folder / BILM}"
-        )
-    if not (folder / RUN).is_file():
-        raise UserError(f"{folder}: no {RUN} in it; expected the folder of one finished run, outputs/runs/ID")
+    expect_finished_run(folder)
     about = read_object(folder / RUN, {"run_id": str, "weights": str, "bilm": (dict, NoneType)})
     about = check_object({"words": None, **about}, str(folder / RUN), {"words": (str, NoneType)})
     if (
@@ -119,14 +112,16 @@ def read_model(folder: Path, moved: Moved = NOT_MOVED, packages: Sequence[str] =
     task = check_object(config["task"], f"{folder / CONFIG}: task", _TASK)
     check_object(task["training"], f"{folder / CONFIG}: task.training", {"batch_size": int, "batch_tokens": int})
     words = check_object(config["words"], f"{folder / CONFIG}: words", _WORDS)
-    if unknown := words.keys() - {field.name for field in fields(WordsSection)}:
+    if unknown := words.keys() - set(WordsConfig.model_fields):
         raise UserError(f"{folder / CONFIG}: words.{shortened(min(unknown), 60)} is not a setting of word vectors")
     path = folder / WEIGHTS
     if not path.is_file() or sha256(path) != about["weights"]:
         raise UserError(f"{path}: not the weights of run {shortened(about['run_id'], 100)}")
     _move(config, moved, about["run_id"])
+    checked = load(config, str(folder / CONFIG), packages)
+    config = checked.to_json()
     try:
-        check_stored(config, packages)
+        checked.check_components()
         return _build(folder, about, config)
     except UserError as error:
         raise error if str(folder) in str(error) else UserError(f"{folder / CONFIG}: {error}") from error
@@ -151,8 +146,8 @@ def _move(config: dict[str, Any], moved: Moved, run_id: str) -> None:
 def _build(folder: Path, about: dict[str, Any], config: dict[str, Any]) -> SavedRun:
     encoder = build_bilm(config)
     _check_encoder(folder, about["bilm"] or {}, config, encoder)
-    fitted = read_fitted(make(config["task"]["reader"]), folder / FITTED)
-    make(config["task"]["metric"])
+    fitted = read_fitted(make(config["task"]["reader"], config["packages"]), folder / FITTED)
+    make(config["task"]["metric"], config["packages"])
     with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the file
         check_shapes(build_model(config, fitted, build_elmo(config, encoder)), folder / WEIGHTS)
     model = build_model(config, fitted, build_elmo(config, encoder))

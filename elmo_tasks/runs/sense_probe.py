@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from elmo_tasks.assembly import build_bilm, build_elmo, build_sense_data, build_store, make
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.config.identity import RunDigests, run_id, slug
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.elmo import Elmo, ScalarMix
 from elmo_tasks.errors import UserError
@@ -13,7 +13,7 @@ from elmo_tasks.metrics.base import Metric
 from elmo_tasks.probes.sense_means import SenseMeans, vectors
 from elmo_tasks.rows import kinds, parts
 from elmo_tasks.rows.fields import Kind
-from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.rows.schema import Header, Row, SenseProbeRow
 from elmo_tasks.runs.folder import RunFolder
 from elmo_tasks.runs.inputs import describe_bilm
 from elmo_tasks.runs.scoring import Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
@@ -34,18 +34,18 @@ class SenseProbeRun:
         self.encoder = build_bilm(cfg)
         self.mix = choose_layer(cfg, build_elmo(cfg, self.encoder))
         self.data = build_sense_data(cfg)
-        self.inputs = RunInputs(self.data.digest, self.data.test_digest, describe_bilm(cfg, self.encoder))
-        self.run_id = identify(cfg, self.inputs)
-        self.slug = slug(cfg)
+        self.inputs = RunDigests(self.data.digest, self.data.test_digest, describe_bilm(cfg, self.encoder))
+        self.run_id = run_id(cfg, self.kind, self.inputs)
+        self.slug = slug(cfg, self.kind)
 
-    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+    def measure(self, folder: RunFolder, header: Header, finished: Row | None) -> Row:
         """Average the vectors of the training instances by sense, choose senses for those of dev (and test)."""
         watch = Stopwatch()
         with watch("layers"):
             self.data.read(self.splits)
             store = build_store(self.cfg, self.encoder)
             filled = Filled() if store is None else store.fill(self.data.sentences())
-        metric: Metric = make(self.cfg["task"]["metric"])
+        metric: Metric = make(self.cfg["task"]["metric"], self.cfg["packages"])
         with watch("score"):
             means = self._train(store)
             scores, _ = score_splits(
@@ -55,7 +55,8 @@ class SenseProbeRun:
                 finished is not None,
                 lambda split: self._score(split, means, store, metric),
             )
-        return Measured(
+        return SenseProbeRow(
+            **vars(header),
             **describe_work(self.cfg, metric, watch),
             data=self._describe_data(),
             scores=scores,

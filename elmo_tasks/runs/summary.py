@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elmo_tasks.rows.parts import ElmoRecord, TrainingRecord
-from elmo_tasks.rows.schema import Row
+from elmo_tasks.rows.schema import LanguageModelRow, Row
 
 
 def print_summary(row: Row, path: Path, note: str = "") -> None:
@@ -28,19 +28,19 @@ def print_summary(row: Row, path: Path, note: str = "") -> None:
 
 
 def _lines(row: Row) -> Iterator[tuple[str, str]]:
-    before = None if row.language_model is None else row.language_model.before
+    about = row.language_model if isinstance(row, LanguageModelRow) else None
+    before = None if about is None else about.before
     for split, scores in [("dev before", before), *row.scores.items()]:
         if scores is not None:
             yield split, "   ".join(f"{name} {value:.2f}" for name, value in scores.items())
     if row.data.items:
         yield "items", "   ".join(f"{split} {items.used:,}" for split, items in row.data.items.items())
-    if row.ensemble is not None:
-        yield "ensemble of", f"seeds {', '.join(map(str, row.ensemble.seeds))}"
+    if row.members:
+        yield "ensemble of", f"seeds {', '.join(str(member.seed) for member in row.members)}"
     if row.training is not None:
         yield from _training(row, row.training)
-    if row.language_model is not None:
-        words = row.language_model
-        yield "vocabulary", f"{words.vocabulary:,} words; {words.unknown:.1%} of the training text is outside (<UNK>)"
+    if about is not None:
+        yield "vocabulary", f"{about.vocabulary:,} words; {about.unknown:.1%} of the training text is outside (<UNK>)"
     if row.elmo is not None:
         yield from _elmo(row.elmo)
     for reason, n in row.data.left_out.items():
@@ -52,9 +52,9 @@ def _lines(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _training(row: Row, training: TrainingRecord) -> Iterator[tuple[str, str]]:
-    note = "" if row.converged or row.language_model is not None else ", not converged"
+    note = "" if row.converged or row.kind == "language_model" else ", not converged"
     if training.best_epoch == 0:
-        note = ", the score before training" if row.language_model is None else ", the initial weights are kept"
+        note = ", the score before training" if row.kind != "language_model" else ", the initial weights are kept"
     yield "best epoch", f"{training.best_epoch} of {training.epochs}{note}"
     if training.resumed_after:
         yield "resumed", f"after {', '.join(map(str, training.resumed_after))} updates"
@@ -71,5 +71,5 @@ def _files(row: Row, path: Path) -> Iterator[tuple[str, Path]]:
     yield "row", path
     for name in row.files:
         yield "file", path.parent / name
-    if row.language_model is not None:
+    if isinstance(row, LanguageModelRow):
         yield "biLM", Path(row.language_model.exported.folder)

@@ -19,17 +19,18 @@ from elmo_tasks.assembly import (
     choose_device,
     read_weights,
 )
-from elmo_tasks.configuration.identity import RunInputs, identify, slug
+from elmo_tasks.config.identity import RunDigests, run_id, slug
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.data.source import SPLITS
 from elmo_tasks.files import sha256
 from elmo_tasks.planning.plan import DoneSoFar, Plan, make_plan
 from elmo_tasks.rows import parts
 from elmo_tasks.rows.fields import Kind
-from elmo_tasks.rows.schema import Measured, Row
+from elmo_tasks.rows.schema import Header, Row, SupervisedRow
 from elmo_tasks.runs.fit import Fit, fit, required_epochs
-from elmo_tasks.runs.folder import FITTED, WEIGHTS, RunFolder, write_model
+from elmo_tasks.runs.folder import RunFolder, write_model
 from elmo_tasks.runs.inputs import describe_bilm, words_digest
+from elmo_tasks.runs.layout import FITTED, WEIGHTS
 from elmo_tasks.runs.saved import read_fitted
 from elmo_tasks.runs.scoring import Scored, Stopwatch, describe_elmo, describe_layers, describe_work, score_splits
 from elmo_tasks.store.store import Filled
@@ -55,9 +56,9 @@ class SupervisedRun:
         self.processes = share_items(cfg, documents=self.data.reader.documents)
         self.rank = self.processes.rank
         bilm, words = describe_bilm(cfg, self.encoder), words_digest(cfg)
-        self.inputs = RunInputs(self.data.digest, self.data.test_digest, bilm, words)
-        self.run_id = identify(cfg, self.inputs)
-        self.slug = slug(cfg)
+        self.inputs = RunDigests(self.data.digest, self.data.test_digest, bilm, words)
+        self.run_id = run_id(cfg, self.kind, self.inputs)
+        self.slug = slug(cfg, self.kind)
 
     def plan(self, done: DoneSoFar) -> Plan:
         """What the run will take; see :func:`elmo_tasks.planning.plan.make_plan`."""
@@ -68,13 +69,13 @@ class SupervisedRun:
         if self.processes.n == 1 and epochs_stand_alone(self.cfg):
             for n_epochs in range(self.n_epochs - 1, 0, -1):
                 trainer = {**self.cfg["trainer"], "max_epochs": n_epochs}
-                yield identify({**self.cfg, "trainer": trainer}, self.inputs), n_epochs
+                yield run_id({**self.cfg, "trainer": trainer}, self.kind, self.inputs), n_epochs
 
-    def measure(self, folder: RunFolder, finished: Row | None) -> Measured:
+    def measure(self, folder: RunFolder, header: Header, finished: Row | None) -> Row:
         """Read, train, choose by dev, score; of a finished run, score its weights on the test set alone."""
-        return self._train_and_score(folder) if finished is None else self._add_test_scores(folder, finished)
+        return self._train_and_score(folder, header) if finished is None else self._add_test_scores(folder, finished)
 
-    def _train_and_score(self, folder: RunFolder) -> Measured:
+    def _train_and_score(self, folder: RunFolder, header: Header) -> Row:
         watch = Stopwatch()
         with watch("layers"):
             filled = self._read()
@@ -85,7 +86,8 @@ class SupervisedRun:
         with watch("score"):
             scores, files = self._score(module, folder, finished=False)
         write_model(folder.partial, self.run_id, self.cfg, self.inputs, self.data.fitted)
-        return Measured(
+        return SupervisedRow(
+            **vars(header),
             **describe_work(self.cfg, module.metric, watch, done),
             data=describe_data(self.cfg, self.data, self.inputs, with_test="test" in scores),
             scores=scores,
@@ -145,7 +147,7 @@ class SupervisedRun:
         )
 
 
-def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunInputs, *, with_test: bool) -> parts.Data:
+def describe_data(cfg: dict[str, Any], data: TaskData, inputs: RunDigests, *, with_test: bool) -> parts.Data:
     """What was read, as a row has it."""
     counts = data.counts()
     return parts.Data(

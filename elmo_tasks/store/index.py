@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_PLACE = np.dtype([("low", ">u8"), ("start", "<i8"), ("rows", "<i4"), ("shard", "<i4")])
+_KEY = "S16"  # bytes are compared as they are; zeros at the end count, since all keys have sixteen
+_PLACE = np.dtype([("start", "<i8"), ("rows", "<i4"), ("shard", "<i4")])
 
 
 class Place(NamedTuple):
@@ -22,60 +23,47 @@ class Place(NamedTuple):
 class Index:
     """The places of any number of keys of sixteen bytes. Of a key that is added twice, the first place counts.
 
-    Keys are sorted by their first half; what was added since the last lookup is sorted in at the next one.
+    What was added since the last lookup is sorted in at the next one.
     """
 
     def __init__(self) -> None:
-        self._high: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._keys: NDArray[np.bytes_] = np.empty(0, _KEY)
         self._places: NDArray[Any] = np.empty(0, _PLACE)
-        self._added: list[tuple[NDArray[np.uint64], NDArray[Any]]] = []
+        self._added: list[tuple[NDArray[np.bytes_], NDArray[Any]]] = []
 
-    def add(self, shard: int, keys: NDArray[np.void], starts: NDArray[Any], rows: NDArray[Any]) -> None:
-        """Add the keys ``[n]`` of a shard with the first row and the number of rows of each."""
-        halves = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
-        places = np.empty(len(halves), _PLACE)
-        places["low"], places["start"], places["rows"], places["shard"] = halves[:, 1], starts, rows, shard
-        self._added.append((halves[:, 0].astype(np.uint64), places))
+    def add(self, shard: int, entries: NDArray[Any]) -> None:
+        """Add the keys of a shard: entries with ``key``, ``start`` (the first row) and ``rows``."""
+        places = np.empty(len(entries), _PLACE)
+        places["start"], places["rows"], places["shard"] = entries["start"], entries["rows"], shard
+        self._added.append((np.array(entries["key"]).view(_KEY), places))
 
     def find(self, key: bytes) -> Place | None:
         """The place of a key; None if it has none."""
         self._sort_in()
-        high, low = int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")
-        k = int(np.searchsorted(self._high, np.uint64(high)))
-        while k < len(self._high) and self._high[k] == high:
-            place = self._places[k]
-            if place["low"] == low:
-                return Place(int(place["shard"]), int(place["start"]), int(place["rows"]))
-            k += 1
-        return None
+        first, behind = (int(self._keys.searchsorted(key, side)) for side in ("left", "right"))
+        if first == behind:
+            return None
+        start, rows, shard = self._places[first].item()
+        return Place(shard, start, rows)
 
     def contains(self, keys: Sequence[bytes]) -> NDArray[np.bool_]:
         """Which of some keys have a place, bool ``[len(keys)]``; much faster than one at a time."""
         self._sort_in()
-        halves = np.frombuffer(b"".join(keys), ">u8").reshape(-1, 2).astype(np.uint64)
-        found = np.zeros(len(halves), bool)
-        if not len(self._high):
-            return found
-        at = np.searchsorted(self._high, halves[:, 0])
-        pending = np.arange(len(halves))
-        while len(pending):  # once, except for keys that share their first half
-            pending = pending[at[pending] < len(self._high)]
-            pending = pending[self._high[at[pending]] == halves[pending, 0]]
-            same = self._places["low"][at[pending]] == halves[pending, 1]
-            found[pending[same]] = True
-            pending = pending[~same]
-            at[pending] += 1
+        asked = np.frombuffer(b"".join(keys), _KEY)
+        order = asked.argsort()  # neighbours are then searched for in the same memory
+        asked, found = asked[order], np.zeros(len(keys), bool)
+        found[order] = self._keys.searchsorted(asked) < self._keys.searchsorted(asked, "right")
         return found
 
     def __len__(self) -> int:
         """The number of places; a key that is in two shards counts twice."""
-        return len(self._high) + sum(len(high) for high, _ in self._added)
+        return len(self._keys) + sum(len(keys) for keys, _ in self._added)
 
     def _sort_in(self) -> None:
         if not self._added:
             return
-        high = np.concatenate([self._high, *(part for part, _ in self._added)])
+        keys = np.concatenate([self._keys, *(part for part, _ in self._added)])
         places = np.concatenate([self._places, *(part for _, part in self._added)])
         self._added = []
-        order = high.argsort(kind="stable")
-        self._high, self._places = high[order], places[order]
+        order = keys.argsort(kind="stable")
+        self._keys, self._places = keys[order], places[order]

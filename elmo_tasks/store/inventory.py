@@ -12,7 +12,7 @@ from typing import Any
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import read_object
 from elmo_tasks.store.locks import last_used, nobody_uses
-from elmo_tasks.store.shard import VERSION, BadShardError, count_rows, verify_shard
+from elmo_tasks.store.shard import VERSION, BadShardError, ShardIndex, readable_indexes
 
 _DAY = 86_400
 
@@ -112,7 +112,7 @@ def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
     """
     for index in sorted(kept.folder.glob("*.idx")):
         try:
-            verify_shard(index)
+            ShardIndex.read(index).verify()
         except BadShardError as reason:
             yield index, str(reason)
         except FileNotFoundError:
@@ -122,8 +122,7 @@ def verify(kept: StoredFolder) -> Iterator[tuple[Path, str]]:
 
 
 def _stored_folder(folder: Path, about: dict[str, Any]) -> StoredFolder:
-    indexes = list(folder.glob("*.idx"))
-    counts = [count_rows(index) for index in indexes]
+    n_rows = [index.entries["rows"] for index in readable_indexes(folder)]
     with nobody_uses(folder) as free:
         used = not free
     return StoredFolder(
@@ -133,9 +132,9 @@ def _stored_folder(folder: Path, about: dict[str, Any]) -> StoredFolder:
         state=str(about.get("state", "-")),
         dtype=str(about.get("dtype", "?")),
         version=about["version"],
-        n_shards=len(indexes),
-        n_keys=sum(n_keys for n_keys, _ in counts),
-        n_rows=sum(n_rows for _, n_rows in counts),
+        n_shards=sum(1 for _ in folder.glob("*.idx")),
+        n_keys=sum(map(len, n_rows)),
+        n_rows=sum(int(each.sum()) for each in n_rows),
         n_bytes=sum(path.stat().st_size for path in folder.iterdir() if path.is_file()),
         idle_days=max(0.0, (time.time() - last_used(folder)) / _DAY),
         used=used,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from elmo_tasks.bilm.model import BiLM
 from elmo_tasks.encoders.base import Encoder, as_sentences
-from elmo_tasks.store.filling import Filling, SentencesByKey
+from elmo_tasks.store.filling import SentencesByKey
 from elmo_tasks.store.shard import Array
 from elmo_tasks.store.store import Sentences, Store, key_of
 
@@ -79,16 +79,6 @@ class LayerStore(Store):
             self.encoder.expect_warm()
             warm = self.encoder.warm_digest
         return {"keep": "layers", "state": self.state, "warm": warm}
-
-    def _reader(self) -> Encoder:
-        """For a stream the biLM with states of its own, which other threads and stores leave alone."""
-        if self.state != "carry":
-            return self.encoder
-        assert isinstance(self.encoder, BiLM)  # see Store
-        return self.encoder.with_own_states()
-
-    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
-        return filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
 
     def _compute(self, reader: Encoder, sentences: Sentences) -> list[Array]:
         return [layers.transpose(0, 1).float().cpu().numpy() for layers in self._layers(reader, sentences)]

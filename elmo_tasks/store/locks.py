@@ -2,12 +2,12 @@
 
 Each lock is an empty file that is held by ``flock``, which works on local disks and, since Linux 2.6.12, on NFS. On a
 file system without locks every lock is granted: then several processes may compute the same sentence, and ``prune`` has
-only the age of a folder to go by.
+only the age of a folder to go by. Two stores of one process keep each other out too, which the POSIX locks of
+:mod:`elmo_tasks.lock` do not; those are not inherited by a forked child, which a ``flock`` is.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import finalize
 
+from elmo_tasks.lock import BUSY, is_at
+
 _USE = "use"
-_BUSY = (errno.EAGAIN, errno.EACCES)
 
 
 class Lock:
@@ -33,12 +34,7 @@ class Lock:
 
     def is_of(self, path: Path) -> bool:
         """Whether it is on the file that is at ``path`` now; a lock that holds nothing is on any."""
-        if self._descriptor is None:
-            return True
-        try:
-            return os.path.samestat(os.fstat(self._descriptor), path.stat())
-        except FileNotFoundError:
-            return False
+        return self._descriptor is None or is_at(path, self._descriptor)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
@@ -121,5 +117,5 @@ def _take(path: Path, kind: int, flags: int) -> Lock | None:
         fcntl.flock(descriptor, kind)
     except OSError as error:
         os.close(descriptor)
-        return None if error.errno in _BUSY else Lock(None)
+        return None if error.errno in BUSY else Lock(None)
     return Lock(descriptor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from elmo_tasks.bilm.model import PRECISIONS, BiLM
 from elmo_tasks.encoders.base import Encoder, as_sentences
 from elmo_tasks.store.inventory import StoredFolder
 from elmo_tasks.store.layers import LayerStore
-from elmo_tasks.store.shard import BadShardError, read_sample
-from elmo_tasks.store.store import Sentences, Store
+from elmo_tasks.store.shard import readable_indexes
+from elmo_tasks.store.store import Sentences, Store, key_of
 from elmo_tasks.store.tokens import TokenStore
 
 _TOLERANCE = {"float32": 0.002, "bfloat16": 0.05, "int8": 0.05}
@@ -58,7 +57,8 @@ def store_of(kept: StoredFolder, encoder: Encoder, warm_up: Sentences) -> Store 
 
 def recompute(store: Store, sentences: Sentences, n: int) -> Recomputed:
     """Compute at most ``n`` of what is stored again: sentences that the shards name, and those of ``sentences``."""
-    wanted = store.wanted(sentences) | store.named(_samples(store.shards.folder))
+    samples = [tokens for index in readable_indexes(store.shards.folder) for tokens in as_sentences(index.sample)]
+    wanted = store.wanted(sentences) | {key_of(tokens): tokens for tokens in samples}
     missing = store.missing(wanted)
     stored = sorted(key for key in wanted if key not in missing)
     chosen = random.Random(0).sample(stored, min(n, len(stored)))
@@ -69,14 +69,4 @@ def recompute(store: Store, sentences: Sentences, n: int) -> Recomputed:
         difference = np.abs(kept - right)
         if (difference > tolerance * (1 + np.abs(right))).any():
             found.differing.append((wanted[key], float(difference.max())))
-    return found
-
-
-def _samples(folder: Path) -> Sentences:
-    found: list[Sequence[str]] = []
-    for index in sorted(folder.glob("*.idx")):
-        try:
-            found += as_sentences(read_sample(index))
-        except (BadShardError, OSError):
-            continue  # verify names it
     return found

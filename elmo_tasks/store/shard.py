@@ -3,8 +3,8 @@
 ``NAME.bin`` holds the rows one array after the other, ``NAME.idx`` says which key begins where and has the digests of
 both. Both are written under temporary names, synced and renamed, the index last.
 
-The numbers of a large store cannot be read through at each start. The index records their size and the time at
-which they were written. As long as the file has both, its digest is only checked by :func:`verify_shard`; otherwise (a
+The numbers of a large store cannot be read through at each start. The index records their size and the time at which
+they were written. As long as the file has both, its digest is only checked by :meth:`ShardIndex.verify`; otherwise (a
 copy, a restored backup, an edit) it is checked when the file is read.
 """
 
@@ -15,11 +15,12 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,128 +107,104 @@ def _write(
         path.rename(path.with_suffix(""))
 
 
-class IndexHeader(NamedTuple):
-    """The numbers of an index: their digest, their size in bytes, and when they were written (in nanoseconds)."""
+@dataclass(frozen=True)
+class ShardIndex:
+    """The index of a shard, whole and of this version.
 
+    Attributes:
+        path: of the index; the numbers are beside it.
+        entries: ``key``, ``start`` and ``rows`` of each array.
+        numbers: digest of the numbers; ``n_bytes``: their size; ``written``: when they were written, in nanoseconds.
+        sample: tokens of some arrays; none if the shard was written before they were kept.
+    """
+
+    path: Path
+    entries: NDArray[Any]
     numbers: str
     n_bytes: int
     written: int
+    sample: list[list[str]]
 
+    @classmethod
+    def read(cls, path: Path) -> ShardIndex:
+        """Read an index and compare it with its digest.
 
-def read_shard(index: Path, row_shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], Array]:
-    """The entries of the index, and the numbers, mapped from a file that may be removed afterwards.
+        Raises:
+            BadShardError: if it is not what was written, or by another version of the layer store.
+            FileNotFoundError: if there is no such index.
+            OSError: if it cannot be read.
+        """
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # a folder cannot be opened
+            raise BadShardError("is a link or no regular file")
+        if found.st_size > _MAX_INDEX_BYTES:
+            raise BadShardError(f"has {found.st_size:,} bytes, more than an index can have")
+        head, _, body = path.read_bytes().partition(b"\n")
+        try:
+            header = json.loads(head)
+            version, index_digest = header["version"], header.get("index")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BadShardError("has a damaged index") from error
+        if version != VERSION:
+            found_version = f"version {quoted(version)} of the layer store"
+            raise BadShardError(f"was written by {found_version} (this is version {VERSION})")
+        numbers, n_bytes, written = (header.get(name) for name in ("numbers", "n_bytes", "written"))
+        kinds = [type(value) for value in (numbers, n_bytes, written)]
+        if digest_index(header, body) != index_digest or kinds != [str, int, int]:
+            raise BadShardError("has a damaged index")
+        return cls(path, np.frombuffer(body, _INDEX), numbers, n_bytes, written, header.get("sample", []))
 
-    Returns:
-        entries with ``key``, ``start`` and ``rows``; numbers ``[n, *row_shape]``, the rows of all arrays.
+    def map_numbers(self, row_shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """The numbers ``[n, *row_shape]``, the rows of all arrays, mapped from a file that may be removed afterwards.
 
-    Raises:
-        BadShardError: if index or numbers are not what was written, or by another version of the layer store.
-        FileNotFoundError: if there is no such index.
-        OSError: if it cannot be read.
-    """
-    entries, header = _entries(_read_index(index))
-    try:
-        with index.with_suffix(".bin").open("rb") as file:
-            _check_numbers(file, header)
-            n_rows = header.n_bytes // (math.prod(row_shape) * dtype.itemsize)
-            start, rows = entries["start"], entries["rows"]
+        If the size or the time of the file is another one than it was, its digest is checked; if that is right, the
+        time is restored.
+
+        Raises:
+            BadShardError: if they are not what was written.
+            OSError: if they cannot be read.
+        """
+        with self._open_numbers() as file:
+            status = os.fstat(file.fileno())
+            if (status.st_size, status.st_mtime_ns) != (self.n_bytes, self.written):
+                self._check_digest(file)
+                with suppress(OSError):  # a store that this user may only read is checked each time
+                    os.utime(file.fileno(), ns=(status.st_atime_ns, self.written))
+            n_rows = self.n_bytes // (math.prod(row_shape) * dtype.itemsize)
+            start, rows = self.entries["start"], self.entries["rows"]
             if (start < 0).any() or (rows < 0).any() or (start + rows > n_rows).any():
                 raise BadShardError("has an index of other numbers")
             if not n_rows:  # nothing to map
-                return entries, np.empty((0, *row_shape), dtype)
-            return entries, np.memmap(file, dtype, "r", shape=(n_rows, *row_shape))
-    except FileNotFoundError as error:
-        raise BadShardError("has lost its numbers") from error
+                return np.empty((0, *row_shape), dtype)
+            return np.memmap(file, dtype, "r", shape=(n_rows, *row_shape))
+
+    def verify(self) -> None:
+        """Read the numbers through and compare them with their digest.
+
+        Raises:
+            BadShardError: if they are not what was written.
+            OSError: if they cannot be read.
+        """
+        with self._open_numbers() as file:
+            self._check_digest(file)
+
+    def _open_numbers(self) -> BufferedReader:
+        try:
+            return self.path.with_suffix(".bin").open("rb")
+        except FileNotFoundError as error:
+            raise BadShardError("has lost its numbers") from error
+
+    def _check_digest(self, file: BufferedReader) -> None:
+        right_size = os.fstat(file.fileno()).st_size == self.n_bytes
+        if not right_size or hashlib.file_digest(file, "sha256").hexdigest() != self.numbers:
+            raise BadShardError("has damaged numbers")
 
 
-def verify_shard(index: Path) -> None:
-    """Read index and numbers through and compare them with their digests.
-
-    Raises:
-        BadShardError: as :func:`read_shard`.
-        FileNotFoundError: if there is no such index.
-        OSError: if it cannot be read.
-    """
-    _, header = _entries(_read_index(index))
-    try:
-        with index.with_suffix(".bin").open("rb") as file:
-            _check_digest(file, header)
-    except FileNotFoundError as error:
-        raise BadShardError("has lost its numbers") from error
-
-
-def count_rows(index: Path) -> tuple[int, int]:
-    """The numbers of keys and of rows of a shard, by its index; 0 and 0 if it cannot be read."""
-    try:
-        entries, _ = _entries(_read_index(index))
-    except (BadShardError, OSError):
-        return 0, 0
-    return len(entries), int(entries["rows"].sum())
-
-
-def read_sample(index: Path) -> list[list[str]]:
-    """The tokens of some arrays of a shard; none of a shard that was written before they were kept.
-
-    Raises:
-        BadShardError: as :func:`read_shard`.
-        OSError: if it cannot be read.
-    """
-    data = _read_index(index)
-    _entries(data)
-    found: list[list[str]] = json.loads(data.partition(b"\n")[0]).get("sample", [])
-    return found
-
-
-def _check_numbers(file: BufferedReader, header: IndexHeader) -> None:
-    """Check the size and time of a file of numbers, or else its digest; if that is right, the time is restored."""
-    status = os.fstat(file.fileno())
-    if (status.st_size, status.st_mtime_ns) == (header.n_bytes, header.written):
-        return
-    _check_digest(file, header)
-    with suppress(OSError):  # a store that this user may only read is checked each time
-        os.utime(file.fileno(), ns=(status.st_atime_ns, header.written))
-
-
-def _check_digest(file: BufferedReader, header: IndexHeader) -> None:
-    if os.fstat(file.fileno()).st_size != header.n_bytes:
-        raise BadShardError("has damaged numbers")
-    if hashlib.file_digest(file, "sha256").hexdigest() != header.numbers:
-        raise BadShardError("has damaged numbers")
-
-
-def _read_index(index: Path) -> bytes:
-    """The bytes of an index, if it is a file of its own and no larger than one can be.
-
-    Raises:
-        BadShardError: if it is not.
-        OSError: if it cannot be read.
-    """
-    found = index.lstat()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # a folder cannot be opened
-        raise BadShardError("is a link or no regular file")
-    if found.st_size > _MAX_INDEX_BYTES:
-        raise BadShardError(f"has {found.st_size:,} bytes, more than an index can have")
-    return index.read_bytes()
-
-
-def _entries(data: bytes) -> tuple[NDArray[Any], IndexHeader]:
-    """The entries and the header of an index.
-
-    Raises:
-        BadShardError: if it is damaged or by another version of the layer store.
-    """
-    head, _, body = data.partition(b"\n")
-    try:
-        header = json.loads(head)
-        version, index_digest = header["version"], header.get("index")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadShardError("has a damaged index") from error
-    if version != VERSION:
-        raise BadShardError(f"was written by version {quoted(version)} of the layer store (this is version {VERSION})")
-    fields = tuple(header.get(name) for name in IndexHeader._fields)
-    if digest_index(header, body) != index_digest or [type(value) for value in fields] != [str, int, int]:
-        raise BadShardError("has a damaged index")
-    return np.frombuffer(body, _INDEX), IndexHeader(*fields)
+def readable_indexes(folder: Path) -> Iterator[ShardIndex]:
+    """The indexes of a folder, in the order of their names, without those that cannot be used."""
+    for path in sorted(folder.glob("*.idx")):
+        with suppress(BadShardError, OSError):
+            yield ShardIndex.read(path)
 
 
 def digest_index(header: dict[str, Any], body: bytes) -> str:

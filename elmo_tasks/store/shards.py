@@ -22,7 +22,7 @@ from elmo_tasks.formatting import format_bytes
 from elmo_tasks.progress import say
 from elmo_tasks.store.index import Index
 from elmo_tasks.store.locks import Lock, claim, mark_in_use
-from elmo_tasks.store.shard import VERSION, Array, BadShardError, read_shard, write_shard
+from elmo_tasks.store.shard import VERSION, Array, BadShardError, ShardIndex, write_shard
 from elmo_tasks.store.unfinished import remove_unfinished
 
 _GIGABYTE = 1e9
@@ -60,10 +60,6 @@ class Shards:
     def row_bytes(self) -> int:
         """Bytes of one row."""
         return int(np.prod(self.row_shape)) * self.dtype.itemsize
-
-    def __contains__(self, key: bytes) -> bool:
-        with self._mutex:
-            return self._index.find(key) is not None
 
     def contains(self, keys: Sequence[bytes]) -> NDArray[np.bool_]:
         """Which of some keys have an array, bool ``[len(keys)]``."""
@@ -168,28 +164,26 @@ class Shards:
             UserError: if the folder cannot be read.
         """
         with self._mutex:
-            self._scan()
-
-    def _scan(self) -> None:
-        if not self.folder.is_dir():
-            return
-        if self._lock is None:
-            self._lock = mark_in_use(self.folder)
-        for path in sorted(self.folder.glob("*.idx")):
-            if path.name in self._seen:
-                continue
-            self._seen.add(path.name)
-            try:
-                entries, numbers = read_shard(path, self.row_shape, self.dtype)
-            except BadShardError as reason:
-                _remove(path, str(reason))
-            except FileNotFoundError:
-                continue  # another process found it, removed it and told the user
-            except OSError as error:
-                raise UserError(f"{path}: the layer store cannot be read ({error.strerror})") from error
-            else:
-                self._index.add(len(self._arrays), entries["key"], entries["start"], entries["rows"])
-                self._arrays.append(numbers)
+            if not self.folder.is_dir():
+                return
+            if self._lock is None:
+                self._lock = mark_in_use(self.folder)
+            for path in sorted(self.folder.glob("*.idx")):
+                if path.name in self._seen:
+                    continue
+                self._seen.add(path.name)
+                try:
+                    index = ShardIndex.read(path)
+                    numbers = index.map_numbers(self.row_shape, self.dtype)
+                except BadShardError as reason:
+                    _remove(path, str(reason))
+                except FileNotFoundError:
+                    continue  # another process found it, removed it and told the user
+                except OSError as error:
+                    raise UserError(f"{path}: the layer store cannot be read ({error.strerror})") from error
+                else:
+                    self._index.add(len(self._arrays), index.entries)
+                    self._arrays.append(numbers)
 
     def _report_other_versions(self) -> None:
         """Tell the user of folders in which another version of the layer store kept the same arrays."""

@@ -174,20 +174,23 @@ class Store(ABC):
             _announce(self.encoder.prepare(word for tokens in missing.values() for word in tokens))
             with counting(self.work, new, self.unit, wanted=self.progress) as counter:
                 compute = partial(self._computed, self._reader())
-                new = self._fill(Filling(self.shards, compute, self.shard_tokens, counter.update), wanted)
+                filling = Filling(self.shards, compute, self.shard_tokens, counter.update)
+                new = filling.fill_in_order(wanted) if self.state == "carry" else filling.fill(wanted)
         return Filled(computed=new, read=total - new)
-
-    def named(self, kept: Sentences) -> SentencesByKey:
-        """Token lists as they are kept, by key."""
-        return {key_of(tokens): tokens for tokens in kept}
 
     def compute(self, kept: Sentences) -> list[Array]:
         """Compute some token lists again, as :meth:`fill` does: an array ``[n, *row]`` for each."""
         return self._computed(self._reader(), kept)
 
     def _reader(self) -> Encoder:
-        """What one call of :meth:`fill` computes with."""
-        return self.encoder
+        """What one call of :meth:`fill` computes with.
+
+        For a stream it is the biLM with states of its own, which other threads and stores leave alone.
+        """
+        if self.state != "carry":
+            return self.encoder
+        assert isinstance(self.encoder, BiLM)  # see __init__
+        return self.encoder.with_own_states()
 
     @torch.no_grad()
     def _computed(self, reader: Encoder, sentences: Sentences) -> list[Array]:
@@ -204,9 +207,6 @@ class Store(ABC):
         """
         self.shards.scan()
         return find_missing(self.shards, wanted)
-
-    def _fill(self, filling: Filling, wanted: SentencesByKey) -> int:
-        return filling.fill(wanted)
 
     def _stored(self, key: bytes, tokens: Sequence[str]) -> Array:
         """What is stored under a key, which is that of some tokens.

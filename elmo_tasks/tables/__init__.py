@@ -2,23 +2,21 @@
 
 from elmo_tasks.tables.command import make_command
 from elmo_tasks.tables.declare import (
+    BestEpoch,
+    Claim,
+    Claims,
     Column,
+    Difference,
     EpochsToPass,
     FineTuning,
     Gain,
     Line,
-    Quote,
-    Table,
-    Weights,
-)
-from elmo_tasks.tables.declare_claims import (
-    BestEpoch,
-    Claim,
-    Claims,
-    Difference,
     Part,
     PassingEpoch,
+    Quote,
     Score,
+    Table,
+    Weights,
 )
 
 __all__ = [

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.cells import Cell
-from elmo_tasks.tables.declare_claims import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
+from elmo_tasks.tables.collect import Cell, Choice, Selection, named_tasks
+from elmo_tasks.tables.compare import FEWEST, Comparison, compare, corrected, incomparable
+from elmo_tasks.tables.declare import BestEpoch, Claims, Difference, Part, PassingEpoch, Quantity, Score
 from elmo_tasks.tables.epochs_to_pass import best_point, results_by_seed
-from elmo_tasks.tables.measure import Choice, EvaluatedTable, Selection, incomparable, named_tasks
-from elmo_tasks.tables.significance import FEWEST, Comparison, compare, corrected
-from elmo_tasks.tables.texts import holm_note, make_grid, marks_text
+from elmo_tasks.tables.texts import EvaluatedTable, holm_note, make_grid, marks_text
 
 REPRODUCED, NOT_REPRODUCED, NOT_ENOUGH = "reproduced", "not reproduced", "not enough data"
 NOT_TRAINED = "not enough training"
@@ -70,10 +69,10 @@ def verdict(evidence: Evidence, enough: int) -> str:
     there is nothing to test, and with ``enough`` seeds the direction decides. It also does where nothing is trained, so
     that one run is all there is. Runs that had not converged decide nothing.
     """
-    if not any(cell.setting.trains for cell in evidence.cells):
+    if not any(cell.wanted.trains for cell in evidence.cells):
         enough = 1
     decided = _decide(evidence.comparison, enough)
-    if decided != NOT_ENOUGH and any(cell.rising for cell in evidence.cells):
+    if decided != NOT_ENOUGH and any(cell.setting.rising for cell in evidence.cells):
         return NOT_TRAINED
     return decided
 

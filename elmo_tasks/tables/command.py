@@ -12,11 +12,11 @@ from elmo_tasks.rows.collection import Rows, read_rows
 from elmo_tasks.tables.declare import Declaration
 from elmo_tasks.tables.declared_keys import refuse_declared
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.jobs import run_jobs
-from elmo_tasks.tables.measure import EvaluatedTable
-from elmo_tasks.tables.plan import Job, plan
+from elmo_tasks.tables.list_jobs import Job, plan
 from elmo_tasks.tables.request import Request, read_request
-from elmo_tasks.tables.settings import NO_ROOT
+from elmo_tasks.tables.run_jobs import run_jobs
+from elmo_tasks.tables.texts import EvaluatedTable
+from elmo_tasks.tables.wanted import NO_ROOT
 
 
 def make_command(name: str, *declarations: Declaration) -> Command:
@@ -39,15 +39,15 @@ def execute(declarations: tuple[Declaration, ...], request: Request) -> int:
     """
     refuse_declared(declarations, request.choice.overrides)
     rows, evaluated, jobs = _look(declarations, request)
-    if request.missing:
+    if request.given.missing:
         commands = [job.command(request.extra, request.launcher) for job in jobs]
         print("\n".join(commands or ["nothing is missing"]), flush=True)
         return 0
-    if request.run:
+    if request.given.run:
         rows, evaluated, jobs = _run_all(declarations, jobs, request)
     title = "The paper's tables, from rows"
-    write([one.section for one in evaluated], rows, request.output, name=request.name, title=title, block="tables")
-    return 1 if request.run and jobs else 0
+    write([one.section for one in evaluated], rows, request.given, name=request.name, title=title, block="tables")
+    return 1 if request.given.run and jobs else 0
 
 
 def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows, list[EvaluatedTable], list[Job]]:
@@ -63,7 +63,7 @@ def _look(declarations: tuple[Declaration, ...], request: Request) -> tuple[Rows
         titles = "; ".join(one.section.grid.title for one in evaluated)
         raise UserError(f"tasks={','.join(sorted(request.choice.tasks))}: no line of that task in: {titles}")
     evaluated = [one for one in evaluated if one.cells]
-    if not request.missing and not request.run:
+    if not request.given.missing and not request.given.run:
         return rows, evaluated, []
     return rows, evaluated, plan(cells, rows, request.folders[-1], one_job_per_setting=bool(request.launcher))
 
@@ -90,14 +90,14 @@ def _run(jobs: list[Job], request: Request) -> None:
     if not jobs:
         print("nothing is missing\n")
         return
-    if any(f"data.root={NO_ROOT}" in job.setting.overrides for job in jobs):
+    if any(f"data.root={NO_ROOT}" in job.wanted.overrides for job in jobs):
         raise UserError("data.root is not set; add data.root=DIR to the command line, or data=sample")
     names = {text.partition("=")[0] for text in request.choice.overrides}
     quiet: tuple[str, ...] = () if "trainer.progress" in names else ("trainer.progress=false",)
-    if request.at_a_time > 1 and not request.launcher and "trainer.threads" not in names:
-        quiet += (f"trainer.threads={max(1, (os.cpu_count() or 1) // request.at_a_time)}",)
-    logs = Path(jobs[0].setting.config["paths"]["outputs"]) / "logs"
-    print(f"{len(jobs)} to run, {request.at_a_time} at a time; logs in {logs}", flush=True)
+    if request.given.j > 1 and not request.launcher and "trainer.threads" not in names:
+        quiet += (f"trainer.threads={max(1, (os.cpu_count() or 1) // request.given.j)}",)
+    logs = Path(jobs[0].wanted.config["paths"]["outputs"]) / "logs"
+    print(f"{len(jobs)} to run, {request.given.j} at a time; logs in {logs}", flush=True)
     extra = (*request.extra, *quiet)
-    failed = run_jobs(jobs, at_a_time=request.at_a_time, logs=logs, extra=extra, launcher=request.launcher)
+    failed = run_jobs(jobs, at_a_time=request.given.j, logs=logs, extra=extra, launcher=request.launcher)
     print(f"{len(jobs) - len(failed)} done, {len(failed)} failed\n", flush=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import Panel
-from elmo_tasks.rows.grouping import mean_text
 from elmo_tasks.rows.parts import CurvePoint
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.cells import Cell
+from elmo_tasks.rows.settings import mean_text
+from elmo_tasks.tables.collect import Cell, Selection, paper_value
+from elmo_tasks.tables.compare import incomparable
 from elmo_tasks.tables.curves import training_panels
 from elmo_tasks.tables.declare import EpochsToPass, Line
-from elmo_tasks.tables.measure import EvaluatedTable, Selection, incomparable, paper_value
-from elmo_tasks.tables.texts import make_grid, marks_text
+from elmo_tasks.tables.texts import EvaluatedTable, make_grid, marks_text
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from elmo_tasks.render.sections import Section
 from elmo_tasks.rows.collection import Rows
 from elmo_tasks.tables.claims import evaluate_claims
-from elmo_tasks.tables.curves import make_pairs, make_panels
-from elmo_tasks.tables.declare import Declaration, EpochsToPass, FineTuning, Table, Weights
-from elmo_tasks.tables.declare_claims import Claims
+from elmo_tasks.tables.collect import Choice, Selection
+from elmo_tasks.tables.declare import Claims, Declaration, EpochsToPass, FineTuning, Table, Weights
 from elmo_tasks.tables.epochs_to_pass import evaluate_epochs
 from elmo_tasks.tables.finetuning import evaluate_finetuning
-from elmo_tasks.tables.measure import Choice, EvaluatedTable, Selection, measure
-from elmo_tasks.tables.texts import make_table
+from elmo_tasks.tables.table import evaluate_table
+from elmo_tasks.tables.texts import EvaluatedTable
 from elmo_tasks.tables.weights import evaluate_weights
 
 
@@ -36,12 +34,3 @@ def evaluate(declared: Declaration, rows: Rows, choice: Choice) -> EvaluatedTabl
         case Claims():
             return evaluate_claims(declared, selection)
     assert_never(declared)
-
-
-def evaluate_table(table: Table, selection: Selection) -> EvaluatedTable:
-    """Lines by columns of scores, with their curves or chart if there are any."""
-    measured = measure(table, selection)
-    panels = make_panels(measured)
-    pairs = make_pairs(measured) if table.chart else []
-    section = Section(make_table(measured, selection), tuple(panels), table.axis, pairs=tuple(pairs))
-    return EvaluatedTable([*measured.cells.values()], section)

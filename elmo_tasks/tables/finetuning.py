@@ -6,15 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from elmo_tasks.render.sections import Section
-from elmo_tasks.rows.schema import Row
-from elmo_tasks.tables.cells import Cell
+from elmo_tasks.rows.schema import LanguageModelRow
+from elmo_tasks.tables.collect import Cell, Selection, find_cell, named_tasks, paper_value
+from elmo_tasks.tables.compare import Comparison, compare_cells
 from elmo_tasks.tables.declare import FineTuning, Line
-from elmo_tasks.tables.digests import has_earlier_weights
-from elmo_tasks.tables.find_cell import find_cell
-from elmo_tasks.tables.measure import EvaluatedTable, Selection, compare_cells, named_tasks, paper_value
-from elmo_tasks.tables.settings import override
-from elmo_tasks.tables.significance import Comparison
-from elmo_tasks.tables.texts import cell_text, comparison_notes, make_grid, marks_text, missing_text, paper_text
+from elmo_tasks.tables.texts import (
+    EvaluatedTable,
+    cell_text,
+    comparison_notes,
+    make_grid,
+    marks_text,
+    missing_text,
+    paper_text,
+)
+from elmo_tasks.tables.wanted import override
 
 HEADER = ["", "perplexity before", "perplexity after", "score before", "score after", "increase"]
 
@@ -29,16 +34,16 @@ def evaluate_finetuning(declared: FineTuning, selection: Selection) -> Evaluated
     for line in selection.shown(declared.lines):
         (task,) = named_tasks(line.overrides)
         overrides = ("task=lm", f"task.lm.text={task}", f"task.lm.init={declared.start}")
-        lm = find_cell(selection.rows, selection.setting(overrides), split="dev", seeds=(1,))
+        lm = find_cell(selection.rows, selection.want(overrides), split="dev", seeds=(1,))
         before = selection.find(line.overrides, split="dev", seeds=declared.seeds)
-        after = _after(line, task, lm.rows.get(1), selection, declared.seeds)
-        if after is not None and after.missing and not Path(after.setting.config["bilm"]["path"]).is_dir():
+        after = _after(line, task, _tuned(lm), selection, declared.seeds)
+        if after is not None and after.missing and not Path(after.wanted.config["bilm"]["path"]).is_dir():
             lm = replace(lm, needs_weights=True)
         asked = [] if after is None or lm.needs_weights else [after]
         cells += [lm, before, *asked]
         lines.append([line.label, *_perplexities(declared, line, lm), *_scores(before, after)])
         tests[f"{line.label}, after against before"] = _comparison(before, after)
-        if has_earlier_weights(lm):
+        if lm.has_earlier_weights:
             earlier.append(line.label)
     first = [
         "perplexity of the biLM (mean of forward and backward) on the development text, one seed",
@@ -50,9 +55,14 @@ def evaluate_finetuning(declared: FineTuning, selection: Selection) -> Evaluated
     return EvaluatedTable(cells, Section(make_grid(selection, declared, cells, HEADER, lines, first=first, last=last)))
 
 
-def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds: int) -> Cell | None:
+def _tuned(lm: Cell) -> LanguageModelRow | None:
+    """The row of the fine-tuned biLM, if there is one."""
+    return next((row for row in lm.setting.rows if isinstance(row, LanguageModelRow)), None)
+
+
+def _after(line: Line, task: str, tuned: LanguageModelRow | None, selection: Selection, seeds: int) -> Cell | None:
     """The task's runs with the biLM that a run exported."""
-    if tuned is None or tuned.language_model is None:
+    if tuned is None:
         return None
     exported = tuned.language_model.exported
     overrides = (f"bilm.name={tuned.config['bilm']['name']}_{task}", override("bilm.path", exported.folder))
@@ -61,10 +71,9 @@ def _after(line: Line, task: str, tuned: Row | None, selection: Selection, seeds
 
 def _perplexities(declared: FineTuning, line: Line, lm: Cell) -> list[str]:
     papers = [paper_value(declared.paper, line, key) for key in ("before", "after")]
-    if not lm.rows:
+    if (row := _tuned(lm)) is None:
         return [f"{missing_text(lm)}{paper_text(None, paper)}" for paper in papers]
-    row = lm.rows[1]
-    before = None if row.language_model is None else row.language_model.before
+    before = row.language_model.before
     found = ["-" if before is None else f"{before[row.metric.name]:.1f}", f"{row.score:.1f}"]
     marks = marks_text(lm)
     # without the difference to the paper: perplexities of two vocabularies cannot be compared

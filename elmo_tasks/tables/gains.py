@@ -9,13 +9,13 @@ from elmo_tasks.render.grid import Grid
 from elmo_tasks.render.sections import Section
 from elmo_tasks.render.series import Pair, point
 from elmo_tasks.rows import describe
-from elmo_tasks.rows.collection import Rows, moment
+from elmo_tasks.rows.collection import Rows
 from elmo_tasks.rows.fields import Split
-from elmo_tasks.rows.grouping import Group, data_digests, mean_text, still_rising
-from elmo_tasks.tables.cells import RISING
-from elmo_tasks.tables.panels import comparable_key, keys_text, trained_groups
-from elmo_tasks.tables.settings import distance, other_keys
-from elmo_tasks.tables.significance import Comparison, compare, corrected
+from elmo_tasks.rows.settings import Setting, mean_text
+from elmo_tasks.tables.collect import RISING
+from elmo_tasks.tables.compare import Comparison, compare, corrected
+from elmo_tasks.tables.panels import comparable_key, keys_text, trained_settings
+from elmo_tasks.tables.wanted import distance, other_keys
 
 HEADER = ["task", "data", "scale", "training items", "split", "seeds", "metric"]
 HEADER += ["setting", "baseline", "ELMo", "gain", "95 % CI", "p (Holm)", "training"]
@@ -25,24 +25,19 @@ HEADER += ["setting", "baseline", "ELMo", "gain", "95 % CI", "p (Holm)", "traini
 class Arms:
     """A task's runs without and with ELMo, and the split on which both were scored (test if both were)."""
 
-    baseline: Group
-    elmo: Group
+    baseline: Setting
+    elmo: Setting
     split: Split
     others_left_out: bool = False
     """Whether there are runs of these settings with other data files, vectors or weights."""
 
-    def scores(self, group: Group) -> dict[int, float]:
-        """By seed."""
-        name = group.first.metric.name
-        return {row.seed or 0: row.scores[self.split][name] for row in group.rows if self.split in row.scores}
-
     @property
     def comparison(self) -> Comparison:
-        return compare(self.scores(self.elmo), self.scores(self.baseline))
+        return compare(self.elmo.scores(self.split), self.baseline.scores(self.split))
 
     @property
     def rising(self) -> bool:
-        return any(still_rising(group.rows) for group in (self.baseline, self.elmo))
+        return self.baseline.rising or self.elmo.rising
 
 
 def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
@@ -74,17 +69,17 @@ def evaluate_gains(rows: Rows, data: str | None = None) -> Section:
 
 def find_arms(rows: Rows) -> list[Arms]:
     """One for each task, data and scale that was run with and without ELMo on the whole training set."""
-    comparable: dict[str, list[Group]] = defaultdict(list)
-    for group in trained_groups(rows):
-        if group.setting.get("data.fraction", 1) == 1:
-            comparable[comparable_key(group)].append(group)
+    comparable: dict[str, list[Setting]] = defaultdict(list)
+    for setting in trained_settings(rows):
+        if setting.keys.get("data.fraction", 1) == 1:
+            comparable[comparable_key(setting)].append(setting)
     found: dict[tuple[str, ...], list[Arms]] = defaultdict(list)
     for members in comparable.values():
-        baseline = next((group for group in members if group.placement == "none"), None)
-        with_elmo = sorted((group for group in members if group.placement != "none"), key=_nearest_and_newest)
+        baseline = next((setting for setting in members if setting.placement == "none"), None)
+        with_elmo = sorted((setting for setting in members if setting.placement != "none"), key=_nearest_and_newest)
         if baseline is not None and with_elmo:
             elmo, row = with_elmo[0], baseline.first
-            others = any(group.setting == elmo.setting for group in with_elmo[1:])
+            others = any(setting.keys == elmo.keys for setting in with_elmo[1:])
             arms = Arms(baseline, elmo, _shared_split(baseline, elmo), others)
             found[row.task, row.data.name, row.scale].append(arms)
     return [_nearest_arms(found[key]) for key in sorted(found)]
@@ -93,20 +88,19 @@ def find_arms(rows: Rows) -> list[Arms]:
 def _nearest_arms(candidates: list[Arms]) -> Arms:
     """Of those of one task, data set and scale; the newest where only the data files differ."""
     first, *rest = sorted(candidates, key=lambda one: min(map(_nearest_and_newest, (one.baseline, one.elmo))))
-    others = any(one.elmo.setting == first.elmo.setting for one in rest)
+    others = any(one.elmo.keys == first.elmo.keys for one in rest)
     return replace(first, others_left_out=first.others_left_out or others)
 
 
-def _nearest_and_newest(group: Group) -> tuple[int, bool, float]:
+def _nearest_and_newest(setting: Setting) -> tuple[int, bool, float]:
     """To sort by: distance from the task's defaults, whether ELMo has weights of one's own, age of the newest run."""
-    newest = max(moment(row) for row in group.rows)[0]
-    return distance(group), describe.has_own_weights(group.first), -newest.timestamp()
+    return distance(setting), describe.has_own_weights(setting.first), -setting.newest.timestamp()
 
 
-def _shared_split(baseline: Group, elmo: Group) -> Split:
+def _shared_split(baseline: Setting, elmo: Setting) -> Split:
     """``test`` if all runs were scored on the same test set."""
-    all_scored = all(group.scores("test", group.first.metric.name) for group in (baseline, elmo))
-    same_data = data_digests(baseline.first, "test") == data_digests(elmo.first, "test")
+    all_scored = baseline.scores("test") and elmo.scores("test")
+    same_data = baseline.first.data_digests("test") == elmo.first.data_digests("test")
     return "test" if all_scored and same_data else "dev"
 
 
@@ -115,7 +109,7 @@ def _line(arms: Arms, comparison: Comparison) -> list[str]:
     n_baseline, n_elmo = len(arms.baseline.rows), len(arms.elmo.rows)
     seeds = str(n_elmo) if n_baseline == n_elmo else f"{n_baseline} and {n_elmo}"
     shown = [row.task, row.data.name, row.scale, describe.items(row), arms.split, seeds]
-    sides = [mean_text([*arms.scores(group).values()]) for group in (arms.baseline, arms.elmo)]
+    sides = [mean_text(setting.scores(arms.split).values()) for setting in (arms.baseline, arms.elmo)]
     interval, p = comparison.interval, comparison.adjusted
     effect = f"{comparison.difference:+.2f}" if comparison.difference is not None else "-"
     sure = "-" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}"
@@ -139,8 +133,8 @@ def _pairs(found: list[Arms], comparisons: list[Comparison]) -> list[Pair]:
     return [
         Pair(
             ", ".join(name[k] for k in shown),
-            point(0, one.scores(one.baseline).values()),
-            point(0, one.scores(one.elmo).values()),
+            point(0, one.baseline.scores(one.split).values()),
+            point(0, one.elmo.scores(one.split).values()),
             comparison.difference,
             one.rising,
             describe.shared_tags(one.elmo.first),

@@ -6,30 +6,31 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from elmo_tasks.config.identity import short_digest
 from elmo_tasks.render.series import Curve, Panel, Point, point
 from elmo_tasks.rows import describe
 from elmo_tasks.rows.collection import Rows
-from elmo_tasks.rows.grouping import Group, inputs, words_read
-from elmo_tasks.rows.grouping import groups as find_groups
 from elmo_tasks.rows.schema import Row
-from elmo_tasks.rows.settings import differing, short_digest
+from elmo_tasks.rows.settings import Setting, differing
 
 ELMO = ("elmo.", "bilm.")
-Curves = Callable[[list[Group]], list[Point]]
+Curves = Callable[[list[Setting]], list[Point]]
 
 
-def panels(groups: Iterable[Group], points: Curves, axis: str = "", *, repeat_baseline: bool = False) -> list[Panel]:
+def panels(
+    settings: Iterable[Setting], points: Curves, axis: str = "", *, repeat_baseline: bool = False
+) -> list[Panel]:
     """Panels of dev scores.
 
     Args:
-        groups: runs that trained one model each.
-        points: of the groups that make one curve.
-        axis: the key of the configuration along which a curve runs; empty if each group has a curve of its own.
+        settings: runs that trained one model each.
+        points: of the settings that make one curve.
+        axis: the key of the configuration along which a curve runs; empty if each setting has a curve of its own.
         repeat_baseline: whether the baseline does not depend on the axis, and is drawn at all points of the others.
     """
-    comparable: dict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        comparable[comparable_key(group, axis)].append(group)
+    comparable: dict[str, list[Setting]] = defaultdict(list)
+    for setting in settings:
+        comparable[comparable_key(setting, axis)].append(setting)
     kept = [(members, found) for members in comparable.values() if (found := _curves(members, points, axis))]
     if repeat_baseline:
         kept = [(members, [*_repeated(members, found), *found]) for members, found in kept]
@@ -41,17 +42,17 @@ def _panel(title: str, row: Row, curves: list[Curve]) -> Panel:
     return Panel(title, row.metric.name, curves, describe.shared_tags(row))
 
 
-def comparable_key(group: Group, axis: str = "") -> str:
+def comparable_key(setting: Setting, axis: str = "") -> str:
     """A key that runs share if they can be compared: they differ in nothing but ELMo, the biLM and the axis."""
     aside = (axis, "words.path")  # the content of the file counts
-    rest = {key: value for key, value in group.setting.items() if not key.startswith(ELMO) and key not in aside}
-    row = group.first
-    return short_digest([row.task, rest, row.data.digest, words_read(row), row.metric.name])
+    rest = {key: value for key, value in setting.keys.items() if not key.startswith(ELMO) and key not in aside}
+    row = setting.first
+    return short_digest([row.task, rest, row.data.digest, row.words, row.metric.name])
 
 
-def trained_groups(rows: Rows) -> list[Group]:
-    """Groups of runs of a task model of their own: no ensembles, no language models, no probe without training."""
-    return find_groups(row for row in rows.finished if row.kind == "supervised")
+def trained_settings(rows: Rows) -> list[Setting]:
+    """Runs of a task model of their own: no ensembles, no language models, no probe without training."""
+    return [setting for setting in rows.settings if setting.first.kind == "supervised"]
 
 
 def keys_text(keys: dict[str, Any]) -> str:
@@ -74,47 +75,53 @@ def _short_text(keys: dict[str, Any]) -> str:
     return ", ".join(f"{names[key]}{_written(value)}" for key, value in keys.items())
 
 
-def _curves(members: list[Group], points: Curves, axis: str) -> list[Curve]:
-    lines: dict[str, list[Group]] = defaultdict(list)
-    for group in members:
-        elmo = {key: value for key, value in group.setting.items() if key.startswith(ELMO) and key != axis}
-        read = inputs(group.first)
-        lines[short_digest([elmo, read.bilm, read.warm])].append(group)
+def _curves(members: list[Setting], points: Curves, axis: str) -> list[Curve]:
+    lines: dict[str, list[Setting]] = defaultdict(list)
+    for setting in members:
+        elmo = {key: value for key, value in setting.keys.items() if key.startswith(ELMO) and key != axis}
+        read = setting.first.inputs
+        lines[short_digest([elmo, read.bilm, read.warm])].append(setting)
     ordered = sorted(lines.values(), key=lambda line: ["none", "input", "output", "both"].index(line[0].placement))
     drawn = [(line[0], at) for line in ordered if len(at := points(line)) > (1 if axis else 0)]
-    names = _names([group for group, _ in drawn], axis)
-    return [Curve(name, group.placement, at) for name, (group, at) in zip(names, drawn, strict=True)]
+    names = _names([setting for setting, _ in drawn], axis)
+    return [Curve(name, setting.placement, at) for name, (setting, at) in zip(names, drawn, strict=True)]
 
 
-def _names(groups: list[Group], axis: str) -> list[str]:
+def _names(settings: list[Setting], axis: str) -> list[str]:
     """Placements; curves of the same placement also show the keys in which they differ, or the biLM's digest."""
-    places = ["baseline" if group.placement == "none" else group.placement for group in groups]
-    digests = [f"biLM {str(inputs(group.first).bilm)[:4]}" for group in groups]
-    return _told_apart(places, groups, digests, lambda key: key.startswith(ELMO) and key != axis)
+    places = ["baseline" if setting.placement == "none" else setting.placement for setting in settings]
+    digests = [f"biLM {str(setting.first.inputs.bilm)[:4]}" for setting in settings]
+    return _told_apart(places, settings, digests, lambda key: key.startswith(ELMO) and key != axis)
 
 
-def _repeated(members: list[Group], found: list[Curve]) -> list[Curve]:
+def _repeated(members: list[Setting], found: list[Curve]) -> list[Curve]:
     """The baseline at every x of the other curves."""
-    baseline = next((group for group in members if group.placement == "none"), None)
+    baseline = next((setting for setting in members if setting.placement == "none"), None)
     xs = sorted({p.x for curve in found for p in curve.points})
-    return [] if baseline is None else [Curve("baseline", "none", [point(x, baseline.dev_scores) for x in xs])]
+    return (
+        [] if baseline is None else [Curve("baseline", "none", [point(x, baseline.scores("dev").values()) for x in xs])]
+    )
 
 
-def _titles(groups: list[Group], axis: str) -> list[str]:
+def _titles(settings: list[Setting], axis: str) -> list[str]:
     """Task, data and items; equal titles also show the keys in which they differ, or the digest of the data."""
-    titles = [f"{group.first.task}, {group.first.data.name}" for group in groups]
+    titles = [f"{setting.first.task}, {setting.first.data.name}" for setting in settings]
     if axis != "data.fraction":
-        titles = [f"{title}, {describe.items(group.first)} items" for title, group in zip(titles, groups, strict=True)]
-    digests = [f"data {group.first.data.digest[:4]}" for group in groups]
-    return _told_apart(titles, groups, digests, lambda key: not key.startswith(ELMO) and key != axis)
+        titles = [
+            f"{title}, {describe.items(setting.first)} items" for title, setting in zip(titles, settings, strict=True)
+        ]
+    digests = [f"data {setting.first.data.digest[:4]}" for setting in settings]
+    return _told_apart(titles, settings, digests, lambda key: not key.startswith(ELMO) and key != axis)
 
 
-def _told_apart(names: list[str], groups: list[Group], digests: list[str], counts: Callable[[str], bool]) -> list[str]:
+def _told_apart(
+    names: list[str], settings: list[Setting], digests: list[str], counts: Callable[[str], bool]
+) -> list[str]:
     """The names; where some are equal, with the keys that count and in which they differ, or else with digests."""
     found = list(names)
     for name in {name for name in names if names.count(name) > 1}:
         same = [i for i, other in enumerate(names) if other == name]
-        for i, keys in zip(same, differing([groups[i].setting for i in same]), strict=True):
+        for i, keys in zip(same, differing([settings[i].keys for i in same]), strict=True):
             text = _short_text({key: value for key, value in keys.items() if counts(key)})
             found[i] = f"{name}, {text or digests[i]}"
     return found

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from elmo_tasks.configuration.overrides import with_quoted_paths
+from elmo_tasks.config.compose import search_path
+from elmo_tasks.config.overrides import with_quoted_paths
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import CONF, EXPERIMENTS
 from elmo_tasks.render.output import add_options, asks_for_files
+from elmo_tasks.tables.collect import Choice
 from elmo_tasks.tables.declared_keys import key_of_override
-from elmo_tasks.tables.measure import Choice
-from elmo_tasks.tables.settings import check_launcher, override, search_path, setting
+from elmo_tasks.tables.wanted import check_launcher, compose_wanted, override
 
 COMMITTED = EXPERIMENTS / "rows"
 
@@ -40,10 +41,8 @@ class Request:
         folders: of rows; new ones are written into the last.
         extra: overrides for all runs that change no score.
         launcher: overrides of Hydra's own, such as ``hydra/launcher=submitit_slurm``.
-        missing: print the commands of the missing runs.
-        run: run them.
-        at_a_time: how many processes run at the same time.
-        output: the options of :func:`elmo_tasks.render.output.add_options`.
+        given: the options: ``missing`` prints the commands of the missing runs, ``run`` runs them, ``j`` at a time, and
+            those of :func:`elmo_tasks.render.output.add_options` write files.
     """
 
     name: str
@@ -51,10 +50,7 @@ class Request:
     folders: tuple[Path, ...]
     extra: tuple[str, ...]
     launcher: tuple[str, ...]
-    missing: bool
-    run: bool
-    at_a_time: int
-    output: argparse.Namespace
+    given: argparse.Namespace
 
 
 def read_request(arguments: list[str], name: str = "tables") -> Request:
@@ -84,20 +80,27 @@ def read_request(arguments: list[str], name: str = "tables") -> Request:
     )
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder of configurations of your own")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
-    read = parser.parse_intermixed_args(arguments)
-    if read.j < 1:
-        raise UserError(f"-j must be a whole number of at least 1, found {read.j}")
-    if read.missing and asks_for_files(read):
+    given = parser.parse_intermixed_args(arguments)
+    if given.j < 1:
+        raise UserError(f"-j must be a whole number of at least 1, found {given.j}")
+    if given.missing and asks_for_files(given):
         raise UserError("--missing prints commands and writes no table; leave out the options that write files")
-    return _request(read, name)
-
-
-def _refuse_twice(overrides: list[str]) -> None:
-    given: dict[str, str] = {}
-    for text in overrides:
-        other = given.setdefault(key_of_override(text), text)
-        if other is not text:
-            raise UserError(f"{other} and {text}: {key_of_override(text)} is set twice")
+    own = given.config_dir
+    if own is not None and not own.is_dir():
+        raise UserError(f"--config-dir={own}: no such folder")
+    words = _sort_words([*([] if own is None else [search_path(own)]), *with_quoted_paths(given.overrides)])
+    if words.launcher:
+        check_launcher(words.launcher)
+    choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks"), own))
+    config = compose_wanted(words.overrides).config
+    folders: tuple[Path, ...] = (COMMITTED, Path(config["results"]["dir"]))
+    if (named := words.own.get("rows")) is not None:
+        folders = tuple(map(Path, named.split(",")))
+        for folder in folders:
+            if not (folder.is_dir() or given.run or given.missing):
+                raise UserError(f"rows={folder}: no such folder")
+    extra = _extra(words.overrides, config, folders[-1], name)
+    return Request(name, choice, folders, extra, words.launcher, given)
 
 
 @dataclass(frozen=True)
@@ -115,53 +118,29 @@ class _Words:
     launcher: tuple[str, ...]
 
 
-def _request(read: argparse.Namespace, name: str) -> Request:
-    own = read.config_dir
-    if own is not None and not own.is_dir():
-        raise UserError(f"--config-dir={own}: no such folder")
-    words = _sort_words([*([] if own is None else [search_path(own)]), *with_quoted_paths(read.overrides)])
-    if words.launcher:
-        check_launcher(words.launcher)
-    choice = Choice(words.overrides, _seeds(words.own.get("seeds")), _tasks(words.own.get("tasks"), own))
-    config = setting(words.overrides).config
-    folders = _folders(words.own.get("rows"), Path(config["results"]["dir"]))
-    if "rows" in words.own and not (read.run or read.missing):
-        _refuse_missing(folders)
-    return Request(
-        name=name,
-        choice=choice,
-        folders=folders,
-        extra=_extra(words.overrides, config, folders[-1], name),
-        launcher=words.launcher,
-        missing=read.missing,
-        run=read.run,
-        at_a_time=read.j,
-        output=read,
-    )
-
-
 def _sort_words(texts: Sequence[str]) -> _Words:
-    own: dict[str, str] = {}
-    overrides: list[str] = []
-    launcher: list[str] = []
+    own, launcher = dict[str, str](), list[str]()
+    overrides: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"{text}: expected KEY=VALUE; see --help")
         if (name := key_of_override(text)) in ("seed", "test", "ensemble", "force", "results.dir", "task"):
             raise UserError(f"{text}: a table sets {name} itself; see --help for seeds=, rows= and tasks=")
-        if key in ("rows", "seeds", "tasks"):
-            if key in own:
-                raise UserError(f"{key}={own[key]} and {text}: {key} is set twice")
-            own[key] = value
-        elif key.startswith(("hydra/", "hydra.")) and key != "hydra.searchpath":
+        if key.startswith(("hydra/", "hydra.")) and key != "hydra.searchpath":
             launcher.append(text)
+            continue
+        if key == "fraction":
+            name, text = "data.fraction", f"data.fraction={value}"
+        if key in own or name in overrides:
+            before = f"{key}={own[key]}" if key in own else overrides[name]
+            raise UserError(f"{before} and {text}: {name} is set twice")
+        if key in ("rows", "seeds", "tasks"):
+            own[key] = value
         else:
-            overrides.append(f"data.fraction={value}" if key == "fraction" else text)
-    _refuse_twice(overrides)
-    if not any(text.startswith("data=") for text in overrides):
-        overrides.insert(0, "data=local")
-    return _Words(own, tuple(overrides), tuple(launcher))
+            overrides[name] = text
+    default = [] if any(text.startswith("data=") for text in overrides.values()) else ["data=local"]
+    return _Words(own, (*default, *overrides.values()), tuple(launcher))
 
 
 def _seeds(text: str | None) -> int | None:
@@ -170,17 +149,6 @@ def _seeds(text: str | None) -> int | None:
     if not (text.isdecimal() and int(text) > 0):
         raise UserError(f"seeds must be a whole number of at least 1, found {text}")
     return int(text)
-
-
-def _folders(text: str | None, written: Path) -> tuple[Path, ...]:
-    """The folders that ``rows=`` names; else the committed rows and the configuration's ``results.dir``."""
-    return (COMMITTED, written) if text is None else tuple(map(Path, text.split(",")))
-
-
-def _refuse_missing(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        if not folder.is_dir():
-            raise UserError(f"rows={folder}: no such folder")
 
 
 def _extra(overrides: tuple[str, ...], config: dict[str, Any], last: Path, name: str) -> tuple[str, ...]:

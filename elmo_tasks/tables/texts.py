@@ -1,26 +1,30 @@
-"""An evaluated table as texts: cells, marks and notes."""
+"""What all evaluated declarations share: their form, and cells, marks and notes as texts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from elmo_tasks.render.grid import Grid
-from elmo_tasks.rows.grouping import mean_text
-from elmo_tasks.tables.cells import MARKS, RISING, Cell
-from elmo_tasks.tables.declare import Column, Declared, Gain, Line, Quote
-from elmo_tasks.tables.declare_claims import Claims
-from elmo_tasks.tables.measure import Choice, MeasuredTable, Selection, paper_value
-from elmo_tasks.tables.paper import Value, find_value
-from elmo_tasks.tables.significance import Comparison, corrected
+from elmo_tasks.render.sections import Section
+from elmo_tasks.rows.settings import mean_text
+from elmo_tasks.tables.collect import MARKS, RISING, Cell, Choice, Selection
+from elmo_tasks.tables.compare import Comparison, corrected
+from elmo_tasks.tables.declare import Claims, Declared
+from elmo_tasks.tables.paper import Value
 
 
-def make_table(measured: MeasuredTable, selection: Selection) -> Grid:
-    """Texts of all cells, with the notes that a reader needs beside them."""
-    table = measured.table
-    header = ["", *(column.label for column in table.columns)]
-    lines = [[line.label, *(_text(measured, line, column) for column in table.columns)] for line in measured.lines]
-    last = [*_tests(measured), *_items(measured), *_other_data(measured)]
-    return make_grid(selection, table, measured.cells.values(), header, lines, first=_splits(measured), last=last)
+@dataclass(frozen=True)
+class EvaluatedTable:
+    """What the rows say of a declaration.
+
+    Args:
+        cells: every setting that it asks for.
+        section: its table and the numbers of its figure.
+    """
+
+    cells: list[Cell]
+    section: Section
 
 
 def make_grid(
@@ -60,7 +64,7 @@ def make_grid(
 
 def _name_settings(cells: Iterable[Cell]) -> str:
     """What the cells have in common, in the words of the command line."""
-    configs = [cell.setting.config for cell in cells]
+    configs = [cell.wanted.config for cell in cells]
     names = {part: sorted({config[part]["name"] for config in configs}) for part in ("data", "scale", "bilm")}
     return ", ".join(f"{part}={'|'.join(values)}" for part, values in names.items())
 
@@ -75,7 +79,7 @@ def _name_choice(choice: Choice) -> list[str]:
 def _explain_marks(cells: Iterable[Cell]) -> list[str]:
     """The meaning of each mark that occurs in the cells."""
     used = {mark for cell in cells for mark in cell.marks}
-    rising = [_RISING] if any(cell.rising for cell in cells) else []
+    rising = [_RISING] if any(cell.setting.rising for cell in cells) else []
     return rising + [f"{mark}: {text}" for mark, text in MARKS.items() if mark in used]
 
 
@@ -85,25 +89,12 @@ _RISING = (
 )
 
 
-def _text(measured: MeasuredTable, line: Line, column: Column | Gain | Quote) -> str:
-    if isinstance(column, Column):
-        return cell_text(measured.cells[line.label, column.label])
-    if isinstance(column, Quote):
-        found = paper_value(measured.table.paper, line, column.paper)
-        return "-" if found is None else f"paper {found}" + (f", {found.system}" if found.system else "")
-    gain = measured.gain(line, column)
-    unit = " %" if column.relative else ""
-    ours = "missing" if gain is None else f"{gain:+.1f}{unit}" if column.relative else f"{gain:+.2f}"
-    ours += measured.comparison(line, column.of, column.over).seeds
-    return ours + paper_text(gain, paper_value(measured.table.paper, line, column.paper), unit)
-
-
 def cell_text(cell: Cell) -> str:
     """``66.64 ± 0.91 (3), still rising [ab]; paper 89.5 (-22.86)``: mean, deviation, seeds, marks, and the paper's."""
     if cell.mean is None:
         return missing_text(cell) + paper_text(None, cell.paper)
-    n = f"{len(cell.seeds)} members" if cell.ensemble else f"{cell.n}"
-    return f"{mean_text([*cell.values.values()])} ({n}){marks_text(cell)}{paper_text(cell.mean, cell.paper)}"
+    n = f"{len(cell.seeds)} members" if cell.ensemble else f"{len(cell.rows)}"
+    return f"{mean_text(cell.values.values())} ({n}){marks_text(cell)}{paper_text(cell.mean, cell.paper)}"
 
 
 def missing_text(cell: Cell) -> str:
@@ -114,7 +105,7 @@ def missing_text(cell: Cell) -> str:
 def marks_text(*cells: Cell) -> str:
     """Remarks on several cells together: ``, still rising [ab]``; empty if there are none."""
     marks = "".join(sorted({mark for cell in cells for mark in cell.marks}))
-    return (f", {RISING}" if any(cell.rising for cell in cells) else "") + (f" [{marks}]" if marks else "")
+    return (f", {RISING}" if any(cell.setting.rising for cell in cells) else "") + (f" [{marks}]" if marks else "")
 
 
 def paper_text(ours: float | None, paper: Value | None, unit: str = "") -> str:
@@ -122,24 +113,6 @@ def paper_text(ours: float | None, paper: Value | None, unit: str = "") -> str:
     if paper is None:
         return ""
     return f"; paper {paper}{unit}" + ("" if ours is None else f" ({ours - paper.v:+.2f})")
-
-
-def _splits(measured: MeasuredTable) -> list[str]:
-    others = [line for line in measured.lines if line.split not in (None, measured.table.split)]
-    texts = [f"{line.label}: {line.split} scores" for line in others]
-    return [f"{measured.table.split} scores, mean ± standard deviation over seeds (how many)", *texts]
-
-
-def _tests(measured: MeasuredTable) -> list[str]:
-    """A sentence for each difference that the table claims, and one on how they are tested."""
-    pairs = dict.fromkeys([(gain.of, gain.over) for gain in measured.table.gains()] + list(measured.table.compare))
-    return comparison_notes(
-        {
-            f"{line.label}, {of} against {over}": measured.comparison(line, of, over)
-            for line in measured.lines
-            for of, over in pairs
-        }
-    )
 
 
 def comparison_notes(named: Mapping[str, Comparison]) -> list[str]:
@@ -157,31 +130,3 @@ def comparison_notes(named: Mapping[str, Comparison]) -> list[str]:
 def holm_note(comparisons: Collection[Comparison]) -> str:
     """How the p values are corrected for their number."""
     return f"Holm: p corrected for the number of comparisons in this table ({len(comparisons)}), run or not yet"
-
-
-def _items(measured: MeasuredTable) -> list[str]:
-    """What the rows of each line have seen: training items (and how many the paper had, where known), commits."""
-    notes = []
-    for line in measured.lines:
-        cells = [cell for (label, _), cell in measured.cells.items() if label == line.label]
-        rows = [row for cell in cells for row in cell.rows.values()]
-        used = sorted({row.data.items["train"].used for row in rows if "train" in row.data.items})
-        if used:
-            paper = find_value(f"training_items.{cells[0].setting.config['task']['name']}")
-            papers = "" if paper is None else f" (the paper {paper.v:,.0f})"
-            commits = ", ".join(sorted({str(row.commit)[:7] for row in rows}))
-            notes.append(f"{line.label}: {', '.join(f'{n:,}' for n in used)} training items{papers}; commits {commits}")
-    return notes
-
-
-def _other_data(measured: MeasuredTable) -> list[str]:
-    """A sentence for each task whose rows are of different files of train and dev, in whatever cells of the table."""
-    digests: dict[str, set[str]] = {}
-    for cell in measured.cells.values():
-        if cell.data_digests is not None:
-            digests.setdefault(cell.setting.config["task"]["name"], set()).add(cell.data_digests[0])
-    return [
-        f"task={task}: not all rows are of the same data files, so that cells differ in more than their settings"
-        for task, found in digests.items()
-        if len(found) > 1
-    ]

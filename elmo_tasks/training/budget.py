@@ -13,13 +13,11 @@ class Budget:
     Attributes:
         max_epochs: passes over the training data.
         max_steps: updates; None for no bound.
-        steps_per_epoch: updates that make an epoch of an endless stream; None where the data have an end.
         dev_batches: share (float) or number (int) of dev batches that are scored during training.
     """
 
     max_epochs: int
     max_steps: int | None
-    steps_per_epoch: int | None = None
     dev_batches: float = 1.0
 
 

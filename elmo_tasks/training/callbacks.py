@@ -65,8 +65,6 @@ class AverageWeights(pl.Callback):
 class BestCheckpoint(pl.Callback):
     """Writes the model's weights whenever the dev score is the best so far, and records the curve.
 
-    A score before training (Lightning's sanity check, if it is on) is the curve's point of epoch 0.
-
     The file holds the task model alone, as plain tensors (safetensors): no biLM, no pickle. It is replaced in one
     rename, so that a killed process leaves the earlier best weights.
 
@@ -112,7 +110,7 @@ class BestCheckpoint(pl.Callback):
         assert isinstance(pl_module, TaskModule)
         metric = pl_module.metric
         scores = metric.compute()
-        value, epoch = scores[metric.name], 0 if trainer.sanity_checking else trainer.current_epoch + 1
+        value, epoch = scores[metric.name], trainer.current_epoch + 1
         loss = trainer.callback_metrics.get("train/loss")
         point = {
             "epoch": epoch,

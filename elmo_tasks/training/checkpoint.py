@@ -18,7 +18,8 @@ from elmo_tasks.errors import UserError, out_of_memory, shortened
 from elmo_tasks.rows.parts import Code
 from elmo_tasks.tensors import check_weights
 from elmo_tasks.training.curves import Resumable
-from elmo_tasks.training.state_file import RESTART, TensorsAndJson
+from elmo_tasks.training.state_file import TensorsAndJson
+from elmo_tasks.training.tree import RESTART
 
 STATE = "state.safetensors"
 """The file's name in the folder of a run."""
@@ -110,12 +111,12 @@ class ResumeCheckpoint(Checkpoint):
             "resumed_after": self.resumed_after,
             "code": [asdict(code) for code in self.code],
             "stopped": self._stopped,
-            "logged": _to_bytes(self._curves),
+            "logged": curves_to_bytes(self._curves),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._rng_to_restore, self.resumed_after = state_dict["random"], state_dict["resumed_after"]
-        self._stopped, self._curves = state_dict["stopped"], _from_bytes(state_dict["logged"])
+        self._stopped, self._curves = state_dict["stopped"], curves_from_bytes(state_dict["logged"])
         earlier = [Code(**code) for code in state_dict.get("code", [])]  # states of earlier versions have none
         self.code = [*earlier, *(code for code in self.code if code not in earlier[-1:])]
 
@@ -185,12 +186,13 @@ class ResumeCheckpoint(Checkpoint):
             )
 
 
-def _to_bytes(lines: list[dict[str, str]]) -> Tensor:
+def curves_to_bytes(lines: list[dict[str, str]]) -> Tensor:
     """Lines as a tensor: everything else is in the header of the state's file, which must stay below 100 MB."""
     return torch.frombuffer(bytearray(json.dumps(lines).encode()), dtype=torch.uint8)
 
 
-def _from_bytes(content: Tensor | list[dict[str, str]]) -> list[dict[str, str]]:
+def curves_from_bytes(content: Tensor | list[dict[str, str]]) -> list[dict[str, str]]:
+    """The lines again."""
     if isinstance(content, list):  # in states of earlier versions
         return content
     lines: list[dict[str, str]] = json.loads(content.cpu().numpy().tobytes())

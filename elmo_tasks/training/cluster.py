@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytorch_lightning as pl
+from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.plugins.environments.lsf import LSFEnvironment
@@ -45,6 +46,16 @@ def make_trainer(*, devices: Any, num_nodes: int, plugins: Sequence[Any] = (), *
         "num_nodes": num_nodes,
     }
     return pl.Trainer(**{**_DEFAULTS, **own, **options})
+
+
+def make_fabric(*, devices: Any, num_nodes: int, accelerator: str) -> Fabric:
+    """The processes that such a trainer would have, for training without it.
+
+    Raises:
+        MisconfigurationException: or another error of Lightning, if it refuses the options.
+    """
+    plugins: list[Any] = list(_environment(devices, num_nodes))
+    return Fabric(accelerator=accelerator, devices=devices, num_nodes=num_nodes, plugins=plugins)
 
 
 def _environment(devices: Any, num_nodes: int) -> list[ClusterEnvironment]:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from lightning_fabric import Fabric
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from elmo_tasks.errors import UserError, shortened
 from elmo_tasks.processor import device_for
-from elmo_tasks.training.cluster import make_trainer
+from elmo_tasks.training.cluster import make_fabric, make_trainer
 
 
 def device_settings(cfg: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +44,22 @@ def count_processes(cfg: dict[str, Any]) -> Processes:
         asked = f"trainer.devices={cfg['trainer']['devices']} with trainer.accelerator={cfg['trainer']['accelerator']}"
         raise UserError(f"{asked}: {shortened(str(error), 200)}") from error
     return Processes(trainer.world_size, trainer.global_rank)
+
+
+def start_processes(cfg: dict[str, Any]) -> Fabric:
+    """Start the other processes of a run, if this is the first one, and join them; says which device is this one's.
+
+    Raises:
+        UserError: if the machine cannot train as asked.
+    """
+    asked = device_settings(cfg)
+    try:
+        fabric = make_fabric(**asked)
+        fabric.launch()
+    except (MisconfigurationException, RuntimeError, TypeError, ValueError) as error:
+        settings = ", ".join(f"trainer.{key}={value}" for key, value in asked.items())
+        raise UserError(f"{settings}: not possible on this machine ({shortened(str(error), 160)})") from error
+    return fabric
 
 
 def require_one_process(cfg: dict[str, Any]) -> None:

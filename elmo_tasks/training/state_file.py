@@ -1,40 +1,25 @@
-"""The file of a saved state: tensors and JSON, without pickle."""
+"""The file of a saved state, as Lightning writes and reads it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from pytorch_lightning.plugins.io import CheckpointIO
-from torch import Tensor
 
-from elmo_tasks.errors import UserError, shortened
-from elmo_tasks.tensors import read_metadata, read_tensors, write_tensors
-
-RESTART = "force=true restarts training from scratch"
-"""What messages about a damaged state advise."""
+from elmo_tasks.tensors import read_metadata
+from elmo_tasks.training import tree
 
 
 class TensorsAndJson(CheckpointIO):
-    """Lightning's checkpoints as a safetensors file, with everything but tensors, and a digest, in its header."""
+    """Lightning's checkpoints as a safetensors file (see :mod:`elmo_tasks.training.tree`)."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        tensors: dict[str, Tensor] = {}
-        text = json.dumps(_to_json(checkpoint, tensors))
-        write_tensors(Path(path), tensors, "the state", {"state": text, "digest": _digest(text, tensors)})
+        tree.write_tree(Path(path), checkpoint)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        with _advising(Path(path)):
-            tensors, metadata = read_tensors(Path(path)), read_metadata(Path(path))
-            if metadata.get("digest") != _digest(metadata.get("state", ""), tensors):
-                raise ValueError("its contents do not have its digest")
-            state: dict[str, Any] = _from_json(json.loads(metadata["state"]), tensors)
-        return state
+        return tree.read_tree(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)
@@ -46,53 +31,6 @@ def read_updates(path: Path) -> int:
     Raises:
         UserError: if the file is damaged.
     """
-    with _advising(path):
+    with tree.advising(path):
         n_updates = int(dict(json.loads(read_metadata(path)["state"])["dict"])["global_step"])
     return n_updates
-
-
-@contextmanager
-def _advising(path: Path) -> Iterator[None]:
-    """Errors of a damaged file as one sentence that says what to do."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{error}; {RESTART}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path}: damaged ({shortened(str(error), 100)}); {RESTART}") from error
-
-
-def _digest(text: str, tensors: dict[str, Tensor]) -> str:
-    """SHA-256 of a state's JSON and of the bytes of its tensors, in the order of their names."""
-    sha = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        sha.update(tensors[name].flatten().view(torch.uint8).numpy().data)
-    return sha.hexdigest()
-
-
-def _to_json(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """JSON for a tree of containers, numbers and texts; its tensors go to ``tensors`` under numbers."""
-    if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {"tensor": name}
-    if isinstance(value, dict):  # pairs, since keys may be numbers
-        return {"dict": [[_to_json(key, tensors), _to_json(part, tensors)] for key, part in value.items()]}
-    if isinstance(value, (list, tuple)):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_to_json(part, tensors) for part in value]}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"a state of type {type(value).__name__} cannot be saved")
-
-
-def _from_json(value: Any, tensors: dict[str, Tensor]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind == "dict":
-        return {_from_json(key, tensors): _from_json(part, tensors) for key, part in content}
-    parts = [_from_json(part, tensors) for part in content]
-    return parts if kind == "list" else tuple(parts)

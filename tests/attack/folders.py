@@ -1,9 +1,9 @@
 """Whole folders as input: finished runs, packs and states of a biLM's training, plans, transformers."""
 
+import argparse
 import contextlib
 import io
 import json
-import math
 import runpy
 import shutil
 from collections.abc import Iterator
@@ -23,13 +23,14 @@ from elmo_tasks.errors import UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.places import CONF
 from elmo_tasks.predict.lines import numbered_lines, read_json
-from elmo_tasks.pretraining.evaluate import export_state
-from elmo_tasks.pretraining.header import HEADER
-from elmo_tasks.pretraining.pack import Pack, read_pack, write_pack
-from elmo_tasks.pretraining.settings import Settings
-from elmo_tasks.pretraining.state import INDEX
-from elmo_tasks.pretraining.train import Training
-from elmo_tasks.pretraining.windows import heldout_windows
+from elmo_tasks.pretrain.__main__ import begin, export_state
+from elmo_tasks.pretrain.flags import Options
+from elmo_tasks.pretrain.pack import Pack, read_pack, write_pack
+from elmo_tasks.pretrain.pack_files import HEADER
+from elmo_tasks.pretrain.text import LmData
+from elmo_tasks.pretrain.train import STATE, Training
+from elmo_tasks.tensors import read_metadata, read_tensors, write_tensors
+from elmo_tasks.training import tree
 
 from .kind import SAMPLE, TINY, Input, some, tiny_bilm
 
@@ -112,11 +113,10 @@ def make_pack(folder: Path) -> list[Path]:
 
 def read_whole_pack(folder: Path) -> Pack:
     """All that is read before the first update."""
-    pack = read_pack(folder / "pack")
-    targets = pack.targets(pack.vocabulary(100, 1))
-    for window in heldout_windows(pack, 4, 5):
-        window.to_batch(pack, targets)
-    return pack
+    data = LmData(batch_size=4, window=5, vocabulary_size=100, min_count=1, seed=1).use(read_pack(folder / "pack"))
+    for window in data.heldout():
+        data.target_ids[window.targets]
+    return data.pack
 
 
 def read_forged_pack(folder: Path) -> Pack:
@@ -133,15 +133,16 @@ def read_forged_pack(folder: Path) -> Pack:
 
 def training(folder: Path) -> Training:
     """A tiny biLM's training below a folder, resumed if it was begun."""
-    own = Settings(size="tiny", rows=4, window=5, vocabulary=60, min_count=1, samples=10, epochs=1)
-    return Training(read_pack(folder / "pack"), own, torch.device("cpu"), folder / "out")
+    own = Options(size="tiny", rows=4, window=5, vocabulary=60, min_count=1, samples=10, epochs=1)
+    call = argparse.Namespace(log_every=100, score_every=0, save_minutes=1e9, no_graph=True)
+    return begin(own, folder / "pack", folder / "out", torch.device("cpu"), call)
 
 
 def make_training(folder: Path) -> list[Path]:
     make_pack(folder)
     with silence(), patch.dict(SIZES, tiny=TINY):
-        training(folder).run(math.inf, log_every=100, score_every=0, save_seconds=math.inf)
-    return [*sorted((folder / "out").glob("state*")), folder / "out" / "bilm" / "vocabulary.txt"]
+        training(folder).run()
+    return [folder / "out" / STATE, folder / "out" / "bilm" / "vocabulary.txt"]
 
 
 def read_training(folder: Path) -> Any:
@@ -151,12 +152,11 @@ def read_training(folder: Path) -> Any:
 
 
 def read_forged_training(folder: Path) -> Any:
-    """The same after somebody has put the digests of the damaged files into the index."""
-    path = folder / "out" / INDEX
+    """The same after somebody has put the digest of the damaged content into the file."""
+    path = folder / "out" / STATE
     with contextlib.suppress(*NOT_FORGED):
-        index = files.read_json(path)
-        index["files"] = {name: sha256(folder / "out" / name) for name in index["files"]}
-        path.write_text(json.dumps(index))
+        text, tensors = read_metadata(path)["state"], read_tensors(path)
+        write_tensors(path, tensors, "the state", {"state": text, "digest": tree._digest(text, tensors)})
     return read_training(folder)
 
 

@@ -18,7 +18,7 @@ from elmo_tasks.store import store
 from elmo_tasks.store.layers import LayerStore
 from elmo_tasks.tables import Column, Line, Table, make_command
 from elmo_tasks.training.checkpoint import STATE
-from elmo_tasks.training.state_file import TensorsAndJson
+from elmo_tasks.training.tree import read_tree
 
 from .kind import SAMPLE, tiny_bilm
 
@@ -84,8 +84,9 @@ def rows_and_weights(folder: Path) -> Outcome:
 
 def _weights(state: Path) -> str:
     """A digest of the weights in a saved state."""
-    weights = TensorsAndJson().load_checkpoint(state)["state_dict"]
-    return hashlib.sha256(b"".join(t.numpy().tobytes() for t in weights.values())).hexdigest()
+    found = read_tree(state)
+    weights = found.get("weights") or found["state_dict"].values()
+    return hashlib.sha256(b"".join(t.numpy().tobytes() for t in weights)).hexdigest()
 
 
 def _curve(path: Path) -> list[str]:

@@ -270,25 +270,21 @@ def test_a_value_that_is_not_finite_is_refused(folder, bad):
     assert re.search(r"weights\.hdf5: 'CNN_proj/b_proj' holds values that are not finite", refusal(folder))
 
 
-@pytest.mark.parametrize("text", ["", "{", "lstm: 1"])
-def test_options_that_are_no_json_are_refused(folder, text):
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("lstm: 1", "not JSON"),
+        ("[1]", "expected bilm-tf's options with 'lstm' and 'char_cnn', found [1]"),
+        ("3", "expected bilm-tf's options with 'lstm' and 'char_cnn', found 3"),
+        ('{"char_cnn": {}}', "the section 'lstm' is missing"),
+        ('{"lstm": {}}', "the section 'char_cnn' is missing"),
+    ],
+)
+def test_a_file_that_holds_no_options_is_refused(folder, text, expected):
     (folder / "options.json").write_text(text)
-    assert f"{folder / 'options.json'}: not JSON" in refusal(folder)
-
-
-@pytest.mark.parametrize("text", ["[1]", "3"])
-def test_options_that_are_no_dictionary_are_refused(folder, text):
-    (folder / "options.json").write_text(text)
-    assert str(folder / "options.json") in refusal(folder)
-
-
-@pytest.mark.parametrize("section", ["lstm", "char_cnn"])
-def test_options_without_a_section_are_refused(folder, section):
-    path = folder / "options.json"
-    options = json.loads(path.read_text("utf-8"))
-    del options[section]
-    path.write_text(json.dumps(options), "utf-8")
-    assert f"{path}: the section {section!r} is missing" in refusal(folder)
+    assert f"{folder / 'options.json'}: {expected}" in refusal(folder)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.configuration.overrides import with_quoted_paths
+from elmo_tasks.config.overrides import with_quoted_paths
 from elmo_tasks.places import BUNDLED, CONF, expand_home
 
 REPO = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from elmo_tasks.assembly import build_data, build_elmo, build_model, build_module, make
 from elmo_tasks.batch import Text
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.data.fitted import FittedData
 from elmo_tasks.data.module import TaskData
 from elmo_tasks.store.layers import LayerStore
@@ -38,7 +38,7 @@ every_placement = pytest.mark.parametrize("placement", PLACEMENTS)
 def configured(task: str, *overrides: str) -> dict[str, Any]:
     small = ["words=random", "scale=cpu", "trainer.accelerator=cpu"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return validate(compose("config", [f"task={task}", *small, *overrides]))
+        return validate(compose("config", [f"task={task}", *small, *overrides])).to_json()
 
 
 @cache

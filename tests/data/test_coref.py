@@ -4,13 +4,15 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.configuration.check import check_constructor
+from elmo_tasks.config.components import check_values
 from elmo_tasks.data.clusters import merged, n_crossing, read_clusters
 from elmo_tasks.data.conll2012 import read_documents
 from elmo_tasks.data.coref import N_DOCUMENTS, CorefItem, CorefReader
 from elmo_tasks.data.source import Files
 from elmo_tasks.data.splits import read_splits
 from elmo_tasks.errors import UserError
+
+READER = "elmo_tasks.data.coref.CorefReader"
 
 ANN = """
 Ann   ann (4)
@@ -241,13 +243,13 @@ def test_a_training_file_without_mentions_is_refused(tmp_path, read):
 @pytest.mark.parametrize("value", [0, -1, 2.5, "50", None])
 def test_max_training_sentences_must_be_a_positive_whole_number(value):
     with pytest.raises(UserError, match=rf"max_training_sentences must be .* at least 1, found {value!r}$"):
-        check_constructor("task.reader", {"max_training_sentences": value}, CorefReader)
+        check_values("task.reader", {"_target_": READER, "max_training_sentences": value}, ())
 
 
 @pytest.mark.parametrize("value", ["maybe", "true", 1, 0, None])
 def test_ontonotes_must_be_true_or_false(value):
     with pytest.raises(UserError, match=rf"^task\.reader\.ontonotes must be true or false, found {value!r}$"):
-        check_constructor("task.reader", {"max_training_sentences": 50, "ontonotes": value}, CorefReader)
+        check_values("task.reader", {"_target_": READER, "max_training_sentences": 50, "ontonotes": value}, ())
 
 
 def test_documents_without_mentions_are_counted_and_those_of_training_left_out(read):

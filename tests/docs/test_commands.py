@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 
 from elmo_tasks.cli.main import COMMANDS, main
 from elmo_tasks.cli.run import run_composed
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.nn.words import WordVectors
 from elmo_tasks.places import CONF
 
@@ -37,8 +37,8 @@ NEEDS = {
 NOT_RUN = {
     "pip install": "CI's own job does it in a fresh environment",
     "python -m pytest": "this is it",
-    "python -m elmo_tasks.rehearsal": "tests/rehearsal runs it at a small share",
-    "python -m elmo_tasks.pretraining": "tests/pretraining runs it on a small text",
+    "python -m benchmarks.rehearsal": "tests/rehearsal runs it at a small share",
+    "elmo-tasks pretrain": "tests/pretrain runs it on a small text",
     "python benchmarks/": "it needs a GPU, or minutes",
     "elmo-tasks table figure1 --figures": "it needs rows of today's settings; tests/tables draws its figures",
     "elmo-tasks store verify --recompute": "tests/store runs it on a store of that encoder",
@@ -86,7 +86,7 @@ def test_a_run_composes_to_a_valid_configuration(command: Command) -> None:
     if "experiment=optuna" in overrides:
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra optuna")
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        words = validate(compose("config", overrides))["words"]
+        words = validate(compose("config", overrides)).to_json()["words"]
     if words["path"] is None:
         WordVectors(**words)  # at scale=paper their size is checked
 

@@ -11,11 +11,10 @@ import pytest
 from elmo_tasks.render.sections import markdown_document, renew
 from elmo_tasks.report import sections
 from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.tables.collect import Choice
 from elmo_tasks.tables.command import execute
-from elmo_tasks.tables.declare import Table
-from elmo_tasks.tables.declare_claims import Claims
+from elmo_tasks.tables.declare import Claims, Table
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice
 from elmo_tasks.tables.request import read_request
 from experiments import arms, bilms, precision, readme, remaining, table2, table3
 from experiments.claims import CLAIMS
@@ -66,9 +65,9 @@ def test_the_numbers_of_remaining_runs_are_those_of_the_committed_rows() -> None
 def test_runs_that_several_cells_share_count_once() -> None:
     read = read_rows([REPO / "experiments" / "rows"])
     both = [cell for table in (table2.TABLE, table3.TABLE) for cell in evaluate(table, read, LOCAL).cells]
-    snli = [cell for cell in both if cell.setting.config["task"]["name"] == "snli"]
-    there = {(cell.setting.key, seed) for cell in snli for seed in cell.rows}
-    asked = {(cell.setting.key, seed) for cell in snli for seed in range(1, 6)}
+    snli = [cell for cell in both if cell.wanted.config["task"]["name"] == "snli"]
+    there = {(cell.wanted.key, seed) for cell in snli for seed in cell.rows}
+    asked = {(cell.wanted.key, seed) for cell in snli for seed in range(1, 6)}
     assert remaining.count_runs(snli) == {"snli": f"{len(there)} of {len(asked)}"}
     assert len(asked) == 30  # none, last, lambda 1 and 0.001; input, output and both, which has lambda 0.001
 

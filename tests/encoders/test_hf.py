@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from elmo_tasks.encoders import hf
 from elmo_tasks.encoders.hf import HuggingFace
-from elmo_tasks.encoders.windows import best_window, window_starts
+from elmo_tasks.encoders.pieces import best_window, window_starts
 from elmo_tasks.errors import UserError
 
 transformers = pytest.importorskip("transformers", reason="needs the extra `hf`")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from elmo_tasks.assembly import build_model, build_module
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import MAX_SENTENCE, UserError
 from elmo_tasks.files import sha256
 from elmo_tasks.runs.folder import RunFolder
@@ -36,7 +36,7 @@ class Resumable:
 
     def __init__(self, folder: Path) -> None:
         self.files = RunFolder(folder, folder / "rows", "a-run")
-        self.run = SupervisedRun(validate(composed(folder, *SMALL)))
+        self.run = SupervisedRun(validate(composed(folder, *SMALL)).to_json())
         self.run._read()
         self.run.n_epochs = 1
         self.resume(None)

@@ -99,14 +99,14 @@ def test_a_row_changed_by_hand_stops_no_report(tmp_path: Path, name: str, capsys
 def test_a_row_composes_no_file_but_those_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A configuration beside the rows would be code of theirs: it can name classes and ask for resolvers."""
     from elmo_tasks.rows.io import from_json
-    from elmo_tasks.tables import settings
+    from elmo_tasks.tables import wanted
 
     asked = []
-    monkeypatch.setattr(settings, "setting", lambda overrides: asked.append(overrides))
+    monkeypatch.setattr(wanted, "compose_wanted", lambda overrides: asked.append(overrides))
     for name in ("../x", "/x", "null", "a,b", "${x}", "mini@elmo", "x" * 300, "", "."):
         row = copy.deepcopy(WHOLE[0])
         row["config"]["bilm"]["name"] = name
-        settings.defaults(from_json(row, "row"))
+        wanted.defaults(from_json(row, "row"))
     assert not [text for overrides in asked for text in overrides if text.startswith("bilm=")]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 MODULES = {
     "bilm": "elmo_tasks.bilm.__main__",
     "neighbours": "elmo_tasks.probes.neighbours",
-    "pretraining": "elmo_tasks.pretraining.__main__",
+    "pretraining": "elmo_tasks.pretrain.__main__",
 }
 """Commands that are modules of their own, ``python -m MODULE``."""
 
@@ -36,40 +36,32 @@ def run(arguments: list[str]) -> None:
 
 def run_id(overrides: list[str]) -> str:
     """The name of the run that ``elmo-tasks run OVERRIDES`` would make; nothing is trained."""
-    from hydra import compose, initialize_config_dir
-
     from elmo_tasks.cli import direction  # noqa: F401  (a resolver of the configuration)
-    from elmo_tasks.configuration.resolvers import register
-    from elmo_tasks.configuration.validate import validate
-    from elmo_tasks.places import CONF
+    from elmo_tasks.config.compose import compose
     from elmo_tasks.runs.interface import build_run
 
-    register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return str(build_run(validate(compose("config", overrides))).run_id)
+    return str(build_run(compose(overrides).to_json()).run_id)
 
 
 def row_ids(folder: list[str]) -> dict[str, str]:
     """The name that each stored row's configuration and digests give, by the row's file."""
-    from elmo_tasks.configuration.identity import RunInputs, identify, slug
+    from elmo_tasks.config.identity import RunDigests, run_id, short_digest, slug
     from elmo_tasks.rows.io import read_row
     from elmo_tasks.rows.schema import Row
-    from elmo_tasks.rows.settings import short_digest
 
     found = {}
     for path in sorted(Path(folder[0]).glob("*.json")):
         row = read_row(path)
         assert isinstance(row, Row)
-        if row.ensemble is not None:
-            members = [[each.run_id, each.weights] for each in row.ensemble.members]
-            digest = short_digest({"members": members})
-            found[path.stem] = f"{row.task}-{slug(row.config)}-e{len(members)}-{digest}"
+        members = getattr(getattr(row, "ensemble", None), "members", ())
+        if members:
+            digest = short_digest({"members": [[each.run_id, each.weights] for each in members]})
+            found[path.stem] = f"{row.task}-{slug(row.config, row.kind)}-e{len(members)}-{digest}"
             continue
-        lm = row.language_model
-        inputs = RunInputs(
-            row.data.digest, bilm=row.bilm, words=row.data.word_vectors, initial=None if lm is None else lm.initial
-        )
-        found[path.stem] = identify(row.config, inputs)
+        initial = getattr(getattr(row, "language_model", None), "initial", None)
+        start = None if initial is None else initial.digest
+        inputs = RunDigests(row.data.digest, bilm=row.bilm, words=row.data.word_vectors, initial=start)
+        found[path.stem] = run_id(row.config, row.kind, inputs)
     return found
 
 

@@ -13,7 +13,7 @@ import pytest
 from fuzz.run_folders import is_changed_read
 
 from elmo_tasks.cli.main import main
-from elmo_tasks.configuration.instances import check_nodes, make
+from elmo_tasks.config.components import check_classes, make
 from elmo_tasks.errors import MAX_SENTENCE, UserError
 from elmo_tasks.predict.predictor import load_run
 
@@ -186,15 +186,15 @@ class Metric:
 def test_a_text_that_looks_like_a_reference_is_a_text() -> None:
     """Also on the command line a value is resolved once: what comes of it, such as a folder's name, is a text."""
     values = {"a": "${oc.env:HOME}", "b": ["${x}"]}
-    assert make({"_target_": f"{__name__}.Metric", "inner": values}).inner == values
+    assert make({"_target_": f"{__name__}.Metric", "inner": values}, [__name__]).inner == values
 
 
 def test_classes_of_a_package_of_ones_own_may_stand_within_one_another() -> None:
     metric = {"_target_": f"{__name__}.Metric", "inner": {"_target_": f"{__name__}.Inner", "size": 3}}
-    check_nodes({"task": {"metric": metric}}, [__name__])
-    assert make(metric).inner.size == 3
+    check_classes({"task": {"metric": metric}}, [__name__])
+    assert make(metric, [__name__]).inner.size == 3
     with pytest.raises(UserError, match=r"^task\.metric.*_target_ must be a class below"):
-        check_nodes({"task": {"metric": metric}}, [])
+        check_classes({"task": {"metric": metric}}, [])
 
 
 def test_changed_run_folders_are_refused_or_read(finished: Finished, tmp_path: Path) -> None:

@@ -7,6 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.rehearsal.__main__ import main
+from benchmarks.rehearsal.language import Language, lengths, make_word, raw
+from benchmarks.rehearsal.ontonotes import write_ontonotes
+from benchmarks.rehearsal.snli import N_PAIRS, write_snli
+from benchmarks.rehearsal.squad import N_QUESTIONS, write_squad
+from benchmarks.rehearsal.weights import write_bilm
 from elmo_tasks.bilm import BiLM
 from elmo_tasks.data.coref import CorefReader
 from elmo_tasks.data.snli import SnliReader
@@ -14,12 +20,6 @@ from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.data.srl import SrlReader
 from elmo_tasks.data.tokens import tokenize
 from elmo_tasks.errors import UserError
-from elmo_tasks.rehearsal.__main__ import main
-from elmo_tasks.rehearsal.language import Language, lengths, make_word, raw
-from elmo_tasks.rehearsal.ontonotes import write_ontonotes
-from elmo_tasks.rehearsal.snli import N_PAIRS, write_snli
-from elmo_tasks.rehearsal.squad import N_QUESTIONS, write_squad
-from elmo_tasks.rehearsal.weights import write_bilm
 
 SHARE = 0.002
 

@@ -73,9 +73,6 @@ MEASURED: Json = {
     "device": "cpu",
     "processes": 1,
     "threads": 1,
-    "language_model": None,
-    "ensemble": None,
-    "sense_probe": None,
 }
 
 

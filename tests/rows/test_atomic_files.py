@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from elmo_tasks.config.identity import short_digest
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import STALE, sha256, write_atomically, write_bytes, write_json
 from elmo_tasks.rows.io import prepare_folder
-from elmo_tasks.rows.settings import short_digest
 
 
 def test_the_fingerprint_sees_values_and_nothing_else() -> None:

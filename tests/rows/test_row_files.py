@@ -14,7 +14,7 @@ from elmo_tasks.rows.schema import FailedRow, Row
 
 Json = dict[str, Any]
 MIX = {"s": [0.2, 0.7, 0.1], "gamma": 1.5}
-OPTIONAL = {("schema",), ("status",), ("language_model",), ("ensemble",), ("sense_probe",)}  # tested below
+OPTIONAL = {("schema",), ("status",)}  # tested below
 OPTIONAL |= {("data", "word_vectors"), ("training", "code")}
 FREE = (  # mappings with keys of their own
     ("config",),
@@ -78,6 +78,12 @@ def test_each_missing_field_is_named(kind: str, request: pytest.FixtureRequest) 
     assert n >= 13
 
 
+def test_sections_of_other_kinds_are_read_as_null_and_are_no_fields_otherwise(supervised: Json) -> None:
+    unset = dict.fromkeys(("language_model", "ensemble", "sense_probe"))
+    assert read(supervised | unset) == read(supervised)
+    assert "x.json: ensemble is not a field of a row" in refused(supervised | {"ensemble": {"members": []}})
+
+
 def test_rows_of_before_some_fields_were_recorded_are_read(supervised: Json) -> None:
     del supervised["data"]["word_vectors"], supervised["training"]["code"]
     row = read(supervised)
@@ -96,7 +102,7 @@ def test_rows_of_before_some_fields_were_recorded_are_read(supervised: Json) -> 
         ({"task": "a\nb"}, "task must be a printable name"),
         ({"created": "2026-01-01"}, "created must be an ISO time with its zone"),
         ({"created": "soon"}, "created must"),
-        ({"kind": "guess"}, "kind must be 'supervised', 'language_model', 'sense_probe' or 'ensemble', found 'guess'"),
+        ({"kind": "guess"}, "kind must be 'supervised', 'language_model', 'sense_probe', 'ensemble', found 'guess'"),
         ({"schema": 1}, "x.json: row of schema 1, expected 3; delete it and run the cell again"),
         ({"status": "running"}, "status"),
         ({"scores": {}}, "x.json: scores.dev is missing"),
@@ -110,7 +116,8 @@ def test_rows_of_before_some_fields_were_recorded_are_read(supervised: Json) -> 
         ({"elmo": None}, "x.json: elmo must be set for kind supervised"),
         ({"seed": None}, "x.json: seed must be set for kind supervised"),
         ({"bilm": None}, "x.json: bilm must be set for placement input"),
-        ({"kind": "sense_probe"}, "x.json: kind sense_probe must have the sections ['sense_probe'], found []"),
+        ({"kind": "sense_probe"}, "x.json: training must be null for kind sense_probe"),
+        ({"kind": "sense_probe", "training": None}, "x.json: sense_probe is missing"),
         ({"elmo": {"placement": "both", "mix": "scalar", "weights": {}}}, "elmo.weights must have the places"),
         (
             {"elmo": {"placement": "both", "mix": "scalar", "weights": {"input": MIX, "output": MIX | {"s": [1.0]}}}},

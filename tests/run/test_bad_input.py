@@ -9,8 +9,8 @@ import torch
 from hydra.utils import get_class
 
 from elmo_tasks.assembly.encoder import build_bilm
-from elmo_tasks.configuration.rules import find_rule
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
+from elmo_tasks.config.words import in_words
 from elmo_tasks.errors import UserError
 from elmo_tasks.places import BUNDLED
 from elmo_tasks.runs import run as train
@@ -177,7 +177,7 @@ def test_every_key_of_a_model_has_a_range_or_a_choice(composed: Any, task: str) 
     model = composed(f"task={task}").task.model
     hints = get_type_hints(get_class(model._target_).__init__, include_extras=True)
     for key in set(model) - {"_target_"}:
-        assert re.search(r"\d|one of", find_rule(hints[key])[0]), key
+        assert re.search(r"\d|one of", in_words(hints[key])), key
 
 
 def test_a_message_quotes_at_most_a_part_of_what_was_found(composed: Any) -> None:
@@ -352,7 +352,7 @@ def test_a_bundled_size_is_not_the_name_of_another_one(composed: Any) -> None:
 def test_a_bilm_of_ones_own_may_have_any_sizes_and_a_name(composed: Any) -> None:
     path = composed("bilm=original")["bilm"]["path"]  # tiny
     encoder = build_bilm(
-        validate(composed("bilm=mini", f"bilm.path={path}", "bilm.name=mini_cs", "elmo.placement=both"))
+        validate(composed("bilm=mini", f"bilm.path={path}", "bilm.name=mini_cs", "elmo.placement=both")).to_json()
     )
     assert encoder is not None
     assert (encoder.dim, encoder.n_layers) == (12, 3)

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 
 from elmo_tasks.assembly.trainer import build_trainer
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
-from elmo_tasks.models.lm import LanguageModel
+from elmo_tasks.pretrain.model import LanguageModel
 from elmo_tasks.runs import run as train
 from elmo_tasks.training.budget import Budget
 from elmo_tasks.training.checkpoint import STATE
@@ -36,14 +36,14 @@ def files(folder: Path, pattern: str) -> list[Path]:
 def test_a_loss_that_becomes_nan_stops_the_run_and_leaves_the_best_weights_before(
     composed: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    real, calls = LanguageModel.loss, []
+    real, calls = LanguageModel.sampled_loss, []
 
-    def loss(self: Any, out: Any, batch: Any) -> torch.Tensor:
+    def loss(self: Any, *arguments: Any) -> torch.Tensor:
         calls.append(1)
-        value: torch.Tensor = real(self, out, batch)
+        value: torch.Tensor = real(self, *arguments)
         return value * float("nan") if len(calls) == 6 else value
 
-    monkeypatch.setattr(LanguageModel, "loss", loss)
+    monkeypatch.setattr(LanguageModel, "sampled_loss", loss)
     with pytest.raises(UserError, match=r"^the gradient is not finite after 5 updates: training has diverged; lower"):
         train.run(composed(*LM))
     assert not files(tmp_path, "rows/*.json")
@@ -84,7 +84,7 @@ def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
 
     def step(self: Any, closure: Any = None) -> Any:
         result = real(self, closure)
-        self.param_groups[0]["params"][0].data[0, 0] = float("inf")
+        self.param_groups[0]["params"][0].data[0] = float("inf")
         return result
 
     monkeypatch.setattr(torch.optim.Adagrad, "step", step)
@@ -94,7 +94,7 @@ def test_weights_that_are_not_finite_are_seen_before_they_are_scored(
 
 
 def test_gradients_are_clipped_to_the_norm_of_the_configuration(composed: Any) -> None:
-    cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25"))
+    cfg = validate(composed("task=sst5", "task.training.grad_norm=0.25")).to_json()
     assert build_trainer(cfg, Budget(1, None), False, []).gradient_clip_val == 0.25
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rows_as_json import load
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
@@ -104,7 +104,7 @@ def test_layers_too_large_for_the_store_ask_for_another_dtype(
 
 
 def run_id(composed: Any, *overrides: str) -> str:
-    return SupervisedRun(validate(composed("task=sst5", *overrides))).run_id
+    return SupervisedRun(validate(composed("task=sst5", *overrides)).to_json()).run_id
 
 
 def test_a_warm_up_text_is_identified_by_its_content(composed: Any, tmp_path: Path) -> None:

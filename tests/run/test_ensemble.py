@@ -14,7 +14,7 @@ from rows_as_json import load
 from safetensors.torch import load_file, save_file
 
 from elmo_tasks.assembly import build_bilm, build_data, build_elmo, build_model, build_store
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.data.squad import Paragraph
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import digest_files
@@ -72,15 +72,15 @@ def scatter(outputs: Path, seed: int) -> None:
 def split_rows(tmp_path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of single runs in order of their seeds, and rows of ensembles."""
     rows = load(tmp_path / "outputs" / "rows")
-    singles = sorted((row for row in rows if row["ensemble"] is None), key=lambda row: row["seed"])
-    return singles, [row for row in rows if row["ensemble"] is not None]
+    singles = sorted((row for row in rows if row["kind"] != "ensemble"), key=lambda row: row["seed"])
+    return singles, [row for row in rows if row["kind"] == "ensemble"]
 
 
 def member_outputs(composed: Any, tmp_path: Path, overrides: tuple[str, ...], split: str) -> list[list[Any]]:
     """Some batches in the order of the file, each with the outputs of both members, all built and loaded here."""
     found: list[list[Any]] = []
     for row in split_rows(tmp_path)[0]:
-        cfg = validate(composed(*overrides, f"seed={row['seed']}"))
+        cfg = validate(composed(*overrides, f"seed={row['seed']}")).to_json()
         data, bilm = build_data(cfg), build_bilm(cfg)
         data.read()
         data.use_layers(build_store(cfg, bilm), [split])
@@ -207,7 +207,7 @@ def test_words_of_the_test_set_have_their_vectors(composed: Any, finish: Finish,
     """Members of a share have a vocabulary each, those of the whole training set one together."""
     setting = (*SNLI, "words=glove", f"data.fraction={fraction}")
     finish(*setting)
-    run = EnsembleRun(validate(composed(*setting, "ensemble=[1,2]", "test=true")))
+    run = EnsembleRun(validate(composed(*setting, "ensemble=[1,2]", "test=true")).to_json())
     members, _ = load_members(run.configs, [folder.final for folder in run.folders], run.encoder, ("dev", "test"))
     assert len({id(member.data) for member in members}) == (1 if fraction == 1 else 2)
     for member in members:
@@ -290,7 +290,7 @@ def test_a_language_model_has_no_ensembles(composed: Any) -> None:
 
 def test_members_that_were_made_again_make_another_ensemble(composed: Any, tmp_path: Path, finish: Finish) -> None:
     def name() -> str:
-        return EnsembleRun(validate(composed(*SNLI, "ensemble=[1,2]"))).run_id
+        return EnsembleRun(validate(composed(*SNLI, "ensemble=[1,2]")).to_json()).run_id
 
     finish(*SNLI)
     first = name()

@@ -12,7 +12,7 @@ from kills import Killed, kill_after, killed
 from rows_as_json import load
 from safetensors.torch import load_file
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.files import write_json
 from elmo_tasks.runs import larger_budget
@@ -167,7 +167,7 @@ def run_folder(composed: Any, tmp_path: Path) -> Callable[..., RunFolder]:
     """``run_folder(3, "task=ner")``: of a run of 3 epochs at most."""
 
     def find(n_epochs: int, *overrides: str) -> RunFolder:
-        run = SupervisedRun(validate(composed(*overrides, f"trainer.max_epochs={n_epochs}")))
+        run = SupervisedRun(validate(composed(*overrides, f"trainer.max_epochs={n_epochs}")).to_json())
         return RunFolder(tmp_path / "outputs", tmp_path / "outputs" / "rows", run.run_id)
 
     return find

@@ -6,12 +6,18 @@ from other_device import AWAY, MixedDevicesError, Shell, here, other_device, sen
 from torch import nn
 from torch.nn import functional as F
 
-from elmo_tasks.assembly import build_language_model, build_lm_data
 from elmo_tasks.assembly.encoder import load_encoder
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.bilm import BiLM
+from elmo_tasks.config.compose import validate
 from elmo_tasks.encoders.cove import CoVe
 from elmo_tasks.encoders.hf import HuggingFace
 from elmo_tasks.errors import UserError
+from elmo_tasks.pretrain.heldout import score_heldout
+from elmo_tasks.pretrain.inputs import Inputs, WordTable
+from elmo_tasks.pretrain.model import LanguageModel
+from elmo_tasks.pretrain.pack import encode
+from elmo_tasks.pretrain.step import TrainingStep
+from elmo_tasks.pretrain.text import LmData
 
 SENTENCES = [["the", "cat", "sat", "."], ["Paris"], [], ["a", "word", "of", "many", "characters"], ["the", "the"]]
 
@@ -74,24 +80,28 @@ def test_a_bilm(tiny_bilm, state):
         torch.testing.assert_close(away, near)
 
 
-def test_the_training_of_a_bilm(composed):
-    cfg = validate(composed("task=lm", "data=sample", "task.data.batch_size=4"))
-    data = build_lm_data(cfg, None)
-    data.read()
-    model = build_language_model(cfg, data, None)
-    batch = next(iter(data.batches("dev")))
-    nll = []
+def test_the_training_of_a_bilm(pack_of_sentences, tiny_options):
+    data = LmData(batch_size=2, window=4, vocabulary_size=20, min_count=1, seed=1).use(pack_of_sentences)
+    words, adam = WordTable(data.pack.words), torch.optim.Adam
+    inputs, found = Inputs(data, words, 5, seed=1), []
     for where in ("cpu", AWAY):
+        torch.manual_seed(0)
+        model = LanguageModel(bilm=BiLM(tiny_options), vocabulary_size=len(data.vocabulary), n_samples=5, dropout=0.0)
         with other_device():
-            moved, each = batch.to(where), model if where == "cpu" else sent_away(model)
-            each.eval()
-            out = each(moved)
-            nll.append(here(each.decode(out, moved).detach()))
-            each.train()
-            for _window in range(2):
-                each.loss(each(moved), moved).backward()
-    torch.testing.assert_close(nll[1], nll[0])
-    assert all(isinstance(p.grad, Shell) for p in each.parameters() if p.requires_grad)
+            model = model if where == "cpu" else sent_away(model)
+            scores = score_heldout(model, words, data.target_ids, data.heldout()).compute()
+            step = TrainingStep(model.train(), words.char_ids.to(where), (2, 4, 2), adam, 10.0, bfloat16=False)
+            step.run(*inputs.make(next(data.windows(0)), 0, None))  # weights are no views there: one update tells
+            found.append((scores, here(step.loss), here(step.norm)))
+    assert found[1][0] == pytest.approx(found[0][0])
+    torch.testing.assert_close(found[1][1:], found[0][1:])
+    assert all(isinstance(vector.data, Shell) for vector in step.vectors)
+
+
+@pytest.fixture
+def pack_of_sentences():
+    text = [[sentence for sentence in SENTENCES if sentence]]
+    return encode({"train": text * 3, "heldout": text})
 
 
 @pytest.mark.parametrize("kind", ["cove", "bert", "gpt2"])
@@ -109,7 +119,7 @@ def test_other_encoders(kind, cove_files, hf_folder):
 
 
 def test_products_of_8_bits_are_for_a_cpu(composed):
-    bilm = validate(composed("task=ner", "bilm.precision=int8"))["bilm"]
+    bilm = validate(composed("task=ner", "bilm.precision=int8")).to_json()["bilm"]
     assert load_encoder(bilm, "cpu").precision == "int8"
     with pytest.raises(UserError, match=r"^bilm\.precision=int8 is for a CPU, and the biLM would run on cuda"):
         load_encoder(bilm, "cuda")

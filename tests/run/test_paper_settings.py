@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -110,7 +110,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("task", SETTINGS)
 def test_scale_paper_has_the_papers_sizes_rates_and_schedules(task: str) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = validate(compose("config", [f"task={task}", "scale=paper", "data=local", "data.root=DIR"]))
+        cfg = validate(compose("config", [f"task={task}", "scale=paper", "data=local", "data.root=DIR"])).to_json()
     of_task, expected = cfg["task"], SETTINGS[task]
     constructed = {"_target_", "_partial_", "encoding"}
     assert {key: value for key, value in of_task["model"].items() if key not in constructed} == expected["model"]

@@ -92,15 +92,15 @@ def test_two_processes_train_the_same_bilm_as_one_and_only_one_prints(tmp_path: 
 
 KILLED_AT_THE_FIRST_STATE = """
 import os, runpy, sys
-from elmo_tasks.training.state_file import TensorsAndJson
+from elmo_tasks.training import tree
 
-real = TensorsAndJson.save_checkpoint
+real = tree.write_tree
 
-def save(*arguments, **options):
-    real(*arguments, **options)
+def save(*arguments):
+    real(*arguments)
     os.kill(os.getpid(), 9)
 
-TensorsAndJson.save_checkpoint = save
+tree.write_tree = save
 sys.argv = sys.argv[1:]
 runpy.run_path("run.py", run_name="__main__")
 """

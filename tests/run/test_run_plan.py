@@ -16,7 +16,7 @@ import elmo_tasks.planning.room as room
 import elmo_tasks.planning.timing as timing
 from elmo_tasks.assembly import build_data
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.planning import plan as planning
 from elmo_tasks.planning.cost import Batches, StepCost
@@ -37,7 +37,7 @@ def _short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_plan(cfg: Any, done: DoneSoFar = NOTHING) -> planning.Plan:
-    plan: planning.Plan = build_run(validate(cfg)).plan(done)  # type: ignore[attr-defined]
+    plan: planning.Plan = build_run(validate(cfg).to_json()).plan(done)  # type: ignore[attr-defined]
     return plan
 
 
@@ -175,7 +175,7 @@ def test_a_random_store_copies_no_more_than_a_sentence_has(tiny_bilm: BiLM, tmp_
 
 
 def test_a_sentence_of_srl_counts_once_for_each_predicate(composed: Any) -> None:
-    data = build_data(validate(composed("task=srl", "elmo.placement=none")))
+    data = build_data(validate(composed("task=srl", "elmo.placement=none")).to_json())
     data.read()
     batches = Batches(data, data.epoch(0))
     collated = [batches.collate(number) for number in range(len(batches.numbers))]

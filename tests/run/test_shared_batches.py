@@ -11,7 +11,7 @@ from rows_as_json import load
 from safetensors.torch import load_file
 
 from elmo_tasks.assembly import build_model, build_store
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.data.sharing import Placeholder, process_rows
 from elmo_tasks.errors import UserError
 from elmo_tasks.runs import run as train
@@ -52,7 +52,7 @@ def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 def test_weighted_gradients_of_the_parts_average_to_those_of_the_batch(
     composed: Any, tmp_path: Path, task: str, n_processes: int
 ) -> None:
-    run = SupervisedRun(validate(composed(f"task={task}", *SMALL)))
+    run = SupervisedRun(validate(composed(f"task={task}", *SMALL)).to_json())
     run.data.read()
     run.data.use_layers(build_store(run.cfg, run.encoder), ["train", "dev"])
     model = build_model(run.cfg, run.data, run.elmo).eval()  # without dropout

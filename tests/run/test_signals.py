@@ -29,8 +29,8 @@ from elmo_tasks.command_line import run_command
 from elmo_tasks.store import store
 from elmo_tasks.store.shards import Shards
 from elmo_tasks.tables import Column, Line, Table, make_command
+from elmo_tasks.training import tree
 from elmo_tasks.training.checkpoint import STATE, ResumeCheckpoint
-from elmo_tasks.training.state_file import TensorsAndJson
 
 REPO = Path(__file__).parents[2]
 SMALL = (
@@ -76,7 +76,7 @@ def signal_after(owner: Any, name: str, n_calls: int, number: signal.Signals) ->
 
 def when_saved(number: signal.Signals) -> Prepare:
     """The signal comes when the state of training has been saved once."""
-    return partial(signal_after, TensorsAndJson, "save_checkpoint", 1, number)
+    return partial(signal_after, tree, "write_tree", 1, number)
 
 
 @pytest.fixture(autouse=True)

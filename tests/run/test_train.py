@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from rows_as_json import load
 
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.accuracy import Accuracy
 from elmo_tasks.places import BUNDLED
@@ -51,7 +51,7 @@ def test_a_layer_is_tagged_from_without_word_vectors_and_the_baseline_from_them(
         assert compose("config", ["task=pos", "words=glove"]).words.dim == 50
         assert compose("config", ["task=ner"]).words.name == "glove"
         with pytest.raises(UserError, match=r"^words=none needs ELMo at the input; set elmo.placement"):
-            validate(compose("config", ["task=pos", "elmo.placement=none"]))
+            validate(compose("config", ["task=pos", "elmo.placement=none"])).to_json()
     small = {key: with_words[key] for key in ("paths", "trainer", "logger", "data")}
     alone = OmegaConf.merge(alone, small, {"bilm": {"path": str(tmp_path / "bilm")}})
     values = [train.run(with_words), train.run(alone)]
@@ -326,7 +326,7 @@ def test_layers_that_do_not_fit_the_limit_stop_the_run_before_any_is_written(com
 
 def test_data_are_identified_by_content_and_not_by_path(composed: Any, tmp_path: Path) -> None:
     def name(root: Path) -> str:
-        cfg = validate(composed("task=sst5", "elmo.placement=none", "data=local", f"data.root={root}"))
+        cfg = validate(composed("task=sst5", "elmo.placement=none", "data=local", f"data.root={root}")).to_json()
         return SupervisedRun(cfg).run_id
 
     data = Path(shutil.copytree(BUNDLED / "sample", tmp_path / "data"))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from elmo_tasks import load_run
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.compose import validate
+from elmo_tasks.config.identity import setting_key
 from elmo_tasks.errors import UserError
-from elmo_tasks.rows.settings import setting_key
 from elmo_tasks.runs import run as train
 
 TEXT = "The film was long .\nNobody left .\n"
@@ -36,7 +36,7 @@ def test_the_same_text_elsewhere_is_the_same_run_and_another_text_is_another(war
 def test_runs_whose_texts_are_in_other_places_are_averaged(composed: Any) -> None:
     warm = ["task=sst5", "elmo.placement=input", "bilm.state=warm"]
     texts = (["bilm.warm_text=/a"], ["bilm.warm_text=/b"], [])
-    keys = [setting_key(validate(composed(*warm, *text)), "supervised") for text in texts]
+    keys = [setting_key(validate(composed(*warm, *text)).to_json(), "supervised") for text in texts]
     assert keys[0] == keys[1] != keys[2]
 
 

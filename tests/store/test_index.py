@@ -8,8 +8,10 @@ from elmo_tasks.store.index import Index, Place
 KEYS_A_SHARD = 200
 
 
-def as_array(keys):
-    return np.array(keys, dtype="V16")
+def as_entries(keys, starts, rows):
+    entries = np.empty(len(keys), [("key", "V16"), ("start", "<i8"), ("rows", "<i8")])
+    entries["key"], entries["start"], entries["rows"] = np.array(keys, dtype="V16"), starts, rows
+    return entries
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def filled():
         known += keys
         rows = rng.integers(0, 9, len(keys))
         starts = rows.cumsum() - rows
-        index.add(shard, as_array(keys), starts, rows)
+        index.add(shard, as_entries(keys, starts, rows))
         for key, start, n in zip(keys, starts.tolist(), rows.tolist(), strict=True):
             expected.setdefault(key, Place(shard, start, n))
         if shard == 3:
@@ -60,6 +62,6 @@ def test_an_empty_index_finds_nothing():
 
 def test_a_key_takes_32_bytes():
     index = Index()
-    index.add(0, as_array([np.random.default_rng(1).bytes(16) for _ in range(1000)]), np.arange(1000), np.ones(1000))
+    index.add(0, as_entries([np.random.default_rng(1).bytes(16) for _ in range(1000)], np.arange(1000), 1))
     index.find(bytes(16))
-    assert index._high.nbytes + index._places.nbytes == 32_000
+    assert index._keys.nbytes + index._places.nbytes == 32_000

@@ -15,7 +15,7 @@ from elmo_tasks.bilm import BiLM
 from elmo_tasks.errors import UserError
 from elmo_tasks.store import locks
 from elmo_tasks.store.layers import LayerStore
-from elmo_tasks.store.shard import count_rows
+from elmo_tasks.store.shard import readable_indexes
 from elmo_tasks.store.store import Filled
 from elmo_tasks.store.tokens import TokenStore
 from elmo_tasks.store.unfinished import begin, remove_unfinished
@@ -138,7 +138,7 @@ def test_carry_stores_one_stream_and_a_longer_one_is_run_from_its_start(tiny_bil
         for sentence, expected in zip(SENTENCES[:n], stream[:n], strict=True):
             np.testing.assert_allclose(store.get(sentence), expected, **TOLERANCE["float32"])
     assert filled == Filled(computed=0, read=N_TOKENS)
-    assert sum(count_rows(index)[1] for index in store.shards.folder.glob("*.idx")) == N_TOKENS  # none twice
+    assert sum(index.entries["rows"].sum() for index in readable_indexes(store.shards.folder)) == N_TOKENS  # none twice
     store.fill(SENTENCES[1:])
     other = LayerStore(tmp_path, tiny_bilm, state="carry", dtype="float32")
     other.fill(SENTENCES[1:])

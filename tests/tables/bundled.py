@@ -4,7 +4,7 @@ import functools
 
 from elmo_tasks.assembly import build_initial_weights
 from elmo_tasks.bilm import BiLM
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.wanted import compose_wanted
 
 
 @functools.cache
@@ -14,6 +14,6 @@ def mini() -> str:
 
 @functools.cache
 def start_from_mini() -> str:
-    start = build_initial_weights(setting(("task=lm", "task.lm.init=mini")).config)
+    start = build_initial_weights(compose_wanted(("task=lm", "task.lm.init=mini")).config)
     assert start is not None
     return start.digest

@@ -11,8 +11,8 @@ from bundled import mini
 from rows_by_hand import bilm, ensemble, finished, language_model, row_json
 from rows_by_hand import digest as hex_digits
 
-from elmo_tasks.rows.collection import moment
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.rows.settings import moment
+from elmo_tasks.tables.wanted import compose_wanted
 
 Write = Callable[..., Path]
 
@@ -37,7 +37,7 @@ def write(tmp_path: Path) -> Write:
         tuned: tuple[float, float, str, str] | None = None,
         **other: Any,
     ) -> Path:
-        config = copy.deepcopy(setting(("data=local", *overrides)).config)
+        config = copy.deepcopy(compose_wanted(("data=local", *overrides)).config)
         config["seed"] = seed
         n = len(list(folder.iterdir()))
         name = f"{config['task']['name']}-{n}-s{seed}"

@@ -17,8 +17,8 @@ from elmo_tasks.tables.claims import (
     overall_verdict,
 )
 from elmo_tasks.tables.claims import verdict as decide
+from elmo_tasks.tables.collect import Choice, Selection
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice, Selection
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -209,7 +209,7 @@ def test_the_paper_s_claims_are_twelve_and_those_of_one_task_can_be_chosen(tmp_p
     assert helps[1] == "ELMo improves NER (test)"
     assert (free[0], free[3]) == ("8", NOT_ENOUGH)
     assert (exception[1], exception[3]) == ("NER: lambda 0.001 above 1 (the exception)", NO_VERDICT)
-    lambdas = [cell.setting.config["elmo"]["lambda"] for cell in found.cells[2:]]
+    lambdas = [cell.wanted.config["elmo"]["lambda"] for cell in found.cells[2:]]
     assert (lambdas, [cell.missing for cell in found.cells[2:]]) == ([0.001, 1], [(1, 2, 3, 4, 5)] * 2)
 
 
@@ -231,7 +231,7 @@ def test_what_is_shown_changes_no_verdict_and_no_correction(tmp_path: Path, writ
     assert shown.section.grid.lines == [all_lines[0], all_lines[1], all_lines[3]]
     assert "Holm 0.107" in all_lines[3][2]  # of four, two of which have no rows
     assert "those of other tasks are not shown" in "".join(shown.section.grid.notes)
-    assert {cell.setting.config["task"]["name"] for cell in shown.cells} == {"ner"}
+    assert {cell.wanted.config["task"]["name"] for cell in shown.cells} == {"ner"}
 
 
 @pytest.mark.parametrize("rising", [(NER,), (NER, NONE)])

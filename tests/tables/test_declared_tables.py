@@ -11,6 +11,7 @@ from rows_by_hand import changed, digest, finished, row_json
 
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
+from elmo_tasks.rows.settings import Setting
 from elmo_tasks.tables import (
     Claim,
     Claims,
@@ -26,10 +27,12 @@ from elmo_tasks.tables import (
     Weights,
 )
 from elmo_tasks.tables import paper as paper_module
-from elmo_tasks.tables.curves import make_pairs, mean_curve
+from elmo_tasks.tables.collect import Choice, Selection
+from elmo_tasks.tables.curves import mean_curve
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice, EvaluatedTable, Selection, measure
 from elmo_tasks.tables.paper import PAPER, value
+from elmo_tasks.tables.table import make_pairs, measure
+from elmo_tasks.tables.texts import EvaluatedTable
 
 LOCAL = Choice(("data=local",))
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -424,7 +427,7 @@ def test_a_training_curve_has_the_last_score_of_each_epoch() -> None:
     config = {"task": {"name": "ner"}, "elmo": {"placement": "none", "mix": "scalar"}}
     row = row_json(config, run_id="r", seed=1, dev=[10.0, 20.0, 30.0])
     row = finished(changed(row, {"training.curve.1.epoch": 1, "training.curve.2.epoch": 2}))  # dev scored twice in 1
-    assert [(at.x, at.mean) for at in mean_curve([row])] == [(1, 20.0), (2, 30.0)]
+    assert [(at.x, at.mean) for at in mean_curve(Setting((row,)))] == [(1, 20.0), (2, 30.0)]
 
 
 @pytest.mark.parametrize("placement", ["none", "input"])

@@ -9,9 +9,10 @@ from rows_by_hand import digest as hex_digits
 from elmo_tasks.places import HOME
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import FineTuning, Line
+from elmo_tasks.tables.collect import Choice
 from elmo_tasks.tables.command import execute, read_request
 from elmo_tasks.tables.evaluate import evaluate
-from elmo_tasks.tables.measure import Choice, EvaluatedTable
+from elmo_tasks.tables.texts import EvaluatedTable
 
 NER = "task=ner"
 TABLE = FineTuning("t", (Line("NER", (NER,), "ner"),), "mini", paper="table_7_bilm_perplexity_dev", seeds=2)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.wanted import compose_wanted
 from experiments import arms, grids
 
 TASKS = {"sst5", "ner", "snli", "srl", "squad", "coref"}
@@ -11,7 +11,7 @@ ELMO, NONE = (), ("elmo.placement=none",)
 
 
 def key(*overrides):
-    return setting(("data=local", *overrides)).key
+    return compose_wanted(("data=local", *overrides)).key
 
 
 def test_both_arms_search_the_same_settings_with_one_seed_on_dev():
@@ -46,7 +46,7 @@ def test_each_arm_at_its_best_is_a_configuration_of_the_search(task):
 
 @pytest.mark.parametrize("task", arms.BEST)
 def test_the_best_have_the_highest_dev_score_of_the_committed_rows(task):
-    rows = read_rows([Path(arms.__file__).parent / "rows"]).by_setting
+    rows = read_rows([Path(arms.__file__).parent / "rows"]).by_key
 
     def score(overrides):
         (row,) = [row for row in rows[key(f"task={task}", *overrides)] if row.seed == 1]

@@ -12,11 +12,12 @@ import pytest
 from elmo_tasks import interrupts
 from elmo_tasks.command_line import run_command
 from elmo_tasks.rows.collection import read_rows
-from elmo_tasks.tables import Column, Line, Table, command, jobs, make_command
+from elmo_tasks.tables import Column, Line, Table, command, make_command
+from elmo_tasks.tables import run_jobs as jobs
 from elmo_tasks.tables.command import execute, read_request
-from elmo_tasks.tables.jobs import run_jobs
-from elmo_tasks.tables.plan import Job, plan
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.list_jobs import Job, plan
+from elmo_tasks.tables.run_jobs import run_jobs
+from elmo_tasks.tables.wanted import compose_wanted
 
 REPO = Path(__file__).parents[2]
 NER, NONE = "task=ner", "elmo.placement=none"
@@ -57,7 +58,7 @@ def stand_in(tmp_path: Path, write: Any, monkeypatch: Any) -> Path:
 
 
 def job(*seeds: int, ensemble: bool = False) -> Job:
-    return Job(setting(("data=local", NER)), seeds, ensemble=ensemble)
+    return Job(compose_wanted(("data=local", NER)), seeds, ensemble=ensemble)
 
 
 def extra(folder: Path) -> tuple[str, ...]:
@@ -130,7 +131,7 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
         "import sys; from pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from elmo_tasks import interrupts\n"
-        "from elmo_tasks.tables import jobs\n"
+        "from elmo_tasks.tables import run_jobs as jobs\n"
         "interrupts.install()\n"
         f"jobs.PROGRAM = (sys.executable, {str(stand_in / 'stand_in.py')!r})\n"
         "from test_jobs import extra, job\n"
@@ -162,8 +163,8 @@ def test_a_command_that_is_killed_ends_its_runs_and_resumes_them(stand_in: Path,
 
 
 def _filled(folder: Path) -> list[Any]:
+    from elmo_tasks.tables.collect import Choice
     from elmo_tasks.tables.evaluate import evaluate
-    from elmo_tasks.tables.measure import Choice
 
     table = Table("t", (Line("NER", (NER,)),), (Column("ELMo"),), seeds=3)
     return [evaluate(table, read_rows([folder / "rows"]), Choice(("data=local",)))]

@@ -6,7 +6,7 @@ import pytest
 
 from elmo_tasks.render.charts import HIGH, LOW
 from elmo_tasks.tables import Claim, Column, Score, Table
-from elmo_tasks.tables.measure import paper_value
+from elmo_tasks.tables.collect import paper_value
 from elmo_tasks.tables.paper import value
 from experiments import claims, ensembles, figure1, table1, table2, table3, table5, table6, table7
 

@@ -10,9 +10,9 @@ import pytest
 from elmo_tasks.errors import UserError
 from elmo_tasks.rows.collection import read_rows
 from elmo_tasks.tables import Column, Line, Table
+from elmo_tasks.tables.collect import find_cell
 from elmo_tasks.tables.command import execute, read_request
-from elmo_tasks.tables.find_cell import find_cell
-from elmo_tasks.tables.settings import setting
+from elmo_tasks.tables.wanted import compose_wanted
 
 NER, NONE = "task=ner", "elmo.placement=none"
 TABLE = Table("A table", (Line("NER", (NER,), members=2),), (Column("baseline", (NONE,)), Column("ELMo")), seeds=2)
@@ -74,7 +74,7 @@ def test_runs_of_weights_that_were_bundled_before_are_due_again_and_shown_until_
         write(NER, seed=seed, dev=80.0, test=80.0, bilm=before)
     common = "python run.py data=local task=ner data.root=DIR"
     assert commands(tmp_path, TABLE, capsys=capsys) == [f"{common} seed=1", f"{common} seed=2"]
-    cell = find_cell(read_rows([tmp_path / "rows"]), setting(("data=local", NER)), split="dev", seeds=(1, 2))
+    cell = find_cell(read_rows([tmp_path / "rows"]), compose_wanted(("data=local", NER)), split="dev", seeds=(1, 2))
     assert cell.values == {1: 80.0, 2: 80.0}
     write(NER, seed=2, dev=81.0)
     assert commands(tmp_path, TABLE, capsys=capsys) == [f"{common} seed=1"]
@@ -136,7 +136,9 @@ def test_runs_on_wandb_have_the_table_s_name_as_a_tag_and_are_the_same_runs(tmp_
         assert execute((TEST,), request) == 0
         printed = capsys.readouterr().out.split()
         assert [word for word in printed if word.startswith("'logger.tags=[table9")] == tag
-    plain, tagged = (setting(("data=local", NER, *more)) for more in ((), ("logger=wandb", "logger.tags=[table9]")))
+    plain, tagged = (
+        compose_wanted(("data=local", NER, *more)) for more in ((), ("logger=wandb", "logger.tags=[table9]"))
+    )
     assert plain.key == tagged.key
 
 
@@ -144,7 +146,7 @@ def test_a_folder_of_rows_that_is_not_there_is_told_before_a_table_of_nothing(tm
     nowhere = f"rows={tmp_path / 'nowhere'}"
     with pytest.raises(UserError, match=rf"^{nowhere}: no such folder$"):
         read_request([nowhere])
-    assert read_request([nowhere, "--missing"]).missing  # runs will write into it
+    assert read_request([nowhere, "--missing"]).given.missing  # runs will write into it
 
 
 def test_an_ensemble_comes_after_its_members(tmp_path: Path, capsys: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmo_tasks.batch import Text
-from elmo_tasks.configuration.check import check_constructor
+from elmo_tasks.config.components import check_values
 from elmo_tasks.data.ner import NerBatch, NerItem, NerReader
 from elmo_tasks.data.tags import bioes_tags
 from elmo_tasks.elmo import Elmo
@@ -14,6 +14,8 @@ from elmo_tasks.metrics.span_f1 import SpanF1
 from elmo_tasks.models.crf_tagger import CrfTagger, CrfTaggerOutput
 from elmo_tasks.nn.characters import character_id_table
 from elmo_tasks.nn.embedding import WordEmbedding
+
+READER = "elmo_tasks.data.ner.NerReader"
 
 IOB1 = """-DOCSTART- -X- -X- O
 
@@ -130,7 +132,7 @@ HIPE = "TOKEN\tLIT\tMETO\n# language = fr\n# date = 1898\nParis\tB-loc\tO\n#\tO\
     ids=["germeval", "germeval-from-the-end", "klue", "hipe", "space-in-a-token"],
 )
 def test_other_layouts_are_read_with_keys(read, text, keys, items):
-    check_constructor("task.reader", keys, NerReader)
+    check_values("task.reader", {"_target_": READER, **keys}, ())
     assert read(text, reader=NerReader(**keys)) == [NerItem(*item) for item in items]
 
 
@@ -162,7 +164,7 @@ def test_a_refusal_names_the_key_that_helps(read, text, keys, message):
 @pytest.mark.parametrize("value", [0, 1001, "2", True])
 def test_a_column_is_counted_from_1_or_from_the_last(value):
     with pytest.raises(UserError, match=r"task\.reader\.token_column must be a whole number from 1 .*, or null, found"):
-        check_constructor("task.reader", {"token_column": value}, NerReader)
+        check_values("task.reader", {"_target_": READER, "token_column": value}, ())
 
 
 def test_entities_of_a_type_that_training_lacks_are_counted_and_missed(read):

@@ -4,16 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from elmo_tasks.configuration.check import check_constructor
-from elmo_tasks.configuration.instances import check_nodes
-from elmo_tasks.configuration.validate import validate
+from elmo_tasks.config.components import check_values
+from elmo_tasks.config.compose import compose
 from elmo_tasks.data.squad import SquadReader
 from elmo_tasks.errors import UserError
 from elmo_tasks.metrics.squad import SquadScore
 
 REPO = Path(__file__).parents[2]
+READER = "elmo_tasks.data.squad.SquadReader"
 BUNDLED = REPO / "elmo_tasks" / "bundled" / "sample" / "squad"
 
 
@@ -339,14 +338,13 @@ def test_only_training_questions_are_counted_as_dropped(write):
 )
 def test_a_wrong_option_is_refused_by_name(option, value):
     with pytest.raises(UserError, match=rf"^task\.reader\.{option} must be .*found {value!r}"):
-        check_constructor("task.reader", {"too_long": "truncate", option: value}, SquadReader)
+        check_values("task.reader", {"_target_": READER, "too_long": "truncate", option: value}, ())
 
 
 def test_a_wrong_option_on_the_command_line_gives_a_one_sentence_error_too():
-    with initialize_config_dir(str(REPO / "conf"), version_base="1.3"):
-        cfg = validate(compose("config", ["task=squad", "words=random", "task.reader.too_long=cut"]))
+    config = compose(["task=squad", "words=random", "task.reader.too_long=cut"])
     with pytest.raises(UserError, match=r"task\.reader\.too_long must be one of error, truncate, found 'cut'"):
-        check_nodes(cfg, [])
+        config.check_components()
 
 
 def row(id_="q7", text=("Ann",), answer_start=(0,), **other):

@@ -1,0 +1,1 @@
+"""The configuration: composed by Hydra, validated once, then handed on as typed sections."""
